@@ -1,0 +1,44 @@
+# Two commands do everything on a fresh machine with Python 3.11 or newer: make demo, make test.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+BENCH  := crawl
+
+.PHONY: demo test check faults bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/thresher demo demo-corpus
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Fifty crawls killed at random moments and continued; minutes, not seconds.
+faults: $(VENV)/.installed-dev
+	THRESHER_KILLS=50 $(BIN)/python -m pytest tests/test_faults.py -s
+
+# One benchmark: make bench BENCH=crawl
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m bench.$(BENCH)
+
+clean:
+	rm -rf $(VENV) demo-corpus bench/.cache
+
+$(VENV)/.python:
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Thresher needs Python 3.11 or newer; try: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(VENV)/.installed $@

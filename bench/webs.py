@@ -1,0 +1,106 @@
+"""The webs that benchmarks crawl: the toy web, and a recorded real one where it is at hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from bench.measure import CACHE, ROOT, say
+from thresher.lab.toyweb import ToyWeb, seeds, serve
+
+ADDRESS = "127.0.0.1"
+# Half of the hosts are in the target language: keeping a page costs more than rejecting it.
+TARGET_HOSTS = 0.5
+
+
+@dataclass(frozen=True)
+class Web:
+    """A web being served."""
+
+    name: str
+    connect_to: str
+    seeds: list[str]
+    hosts: list[str]  # all there are; empty: no link leads out of this web
+    log: Path | None = None  # of requests, as the server saw them
+
+
+class Missing(Exception):
+    """A web is not at hand; the message says what is missing and how to get it."""
+
+
+@contextmanager
+def toy(hosts: int) -> Iterator[Web]:
+    """Pages of 30 to 80 KB in gzip with some 80 links, from one server process."""
+    web = ToyWeb.benchmark(hosts=hosts, rich_hosts=TARGET_HOSTS)
+    start = [url for language in seeds(web).values() for url in language]
+    with serve(web) as server:
+        yield Web("toy", server.connect_to, start, [])
+
+
+def home() -> Path:
+    """Where the real web is kept."""
+    return Path(os.environ.get("THRESHER_WEB", ROOT.parent / "shared" / "web")).resolve()
+
+
+@contextmanager
+def real() -> Iterator[Web]:
+    """The recorded web from nginx, every host's front page as a seed. Raises Missing where it cannot be had."""
+    if not shutil.which("nginx"):
+        raise Missing("nginx is not installed: apt-get install nginx-light")
+    public = _unpacked(home() / "public.tar.zst")
+    port = _free_port()
+    with tempfile.TemporaryDirectory(prefix="thresher-web-") as run:
+        command = [sys.executable, str(public / "serve"), "--run", run, "--port", str(port)]
+        command += ["--sites", str(public / "sites"), "--sites", str(public / "synthetic")]
+        subprocess.run([*command, "start"], check=True, stdout=subprocess.DEVNULL)
+        try:
+            yield Web(
+                "real",
+                f"{ADDRESS}:{port}",
+                (public / "seeds-public.txt").read_text().split(),
+                sorted(site.name for root in ("sites", "synthetic") for site in (public / root).iterdir()),
+                Path(run) / "access.log",
+            )
+        finally:
+            subprocess.run([*command, "stop"], check=True, stdout=subprocess.DEVNULL)
+
+
+def _unpacked(archive: Path) -> Path:
+    target = CACHE / "web"
+    public = target / "public"
+    if not public.exists():
+        if not archive.exists():
+            raise Missing(f"{archive} does not exist: set THRESHER_WEB to the directory of public.tar.zst")
+        say(f"unpacking {archive} into {target}")
+        partial = Path(tempfile.mkdtemp(dir=_made(CACHE)))
+        with (
+            archive.open("rb") as packed,
+            zstandard.ZstdDecompressor().stream_reader(packed) as stream,
+            tarfile.open(fileobj=stream, mode="r|") as tar,
+        ):
+            tar.extractall(partial, filter="data")
+        partial.rename(target)
+    return public
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        port: int = probe.getsockname()[1]
+        return port

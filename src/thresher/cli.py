@@ -1,0 +1,358 @@
+"""The command line: one thin command per verb. Machines get JSON on stdout, people get stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import msgspec
+from cyclopts import App, Parameter
+
+from thresher._version import __version__
+from thresher.config import ConfigError, duration, load, size
+
+DONE, FAULT, USAGE, BUDGET, INTERRUPTED = 0, 1, 2, 3, 130
+
+app = App(
+    name="thresher",
+    version=__version__,
+    help="Build a clean text corpus of one language from the web, with as little downloading as possible.\n\n"
+    "A first look, without a network: thresher demo",
+)
+
+Directory = Annotated[Path, Parameter(help="Directory of the corpus.")]
+AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="JSON on stdout, for machines.")]
+Many = Parameter(consume_multiple=True, negative=())
+
+
+def main() -> None:
+    """Run the command line; any fault ends in one message and its exit code, never in a traceback."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        _leave("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # `thresher export … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(DONE)
+    except ConfigError as fault:
+        _leave(str(fault), USAGE)
+    except OSError as fault:
+        _leave(f"{fault.filename or 'input or output'}: {fault.strerror or fault}", FAULT)
+    except _faults() as fault:
+        _leave(str(fault), FAULT)
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """Faults whose message is for the user; looked up only when something went wrong."""
+    from thresher.crawl.loop import CrawlFault
+    from thresher.engine.local import EngineFault
+    from thresher.store.corpus import CorpusError
+    from thresher.store.files import StoreError
+
+    return CrawlFault, EngineFault, CorpusError, StoreError
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    _say(message)
+    sys.exit(code)
+
+
+def _say(message: str) -> None:
+    from thresher.terminal import harmless
+
+    for part in message.splitlines():
+        print(f"thresher: {harmless(part)}", file=sys.stderr)
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+@app.command
+def crawl(
+    directory: Directory,
+    *,
+    lang: str = "",
+    seeds: Annotated[list[str] | None, Many] = None,
+    tld: Annotated[list[str] | None, Many] = None,
+    policy: Literal["bfs", "spiderling"] | None = None,
+    max_pages: int | None = None,
+    max_bytes: str | None = None,
+    max_time: str | None = None,
+    delay: float | None = None,
+    connections: int | None = None,
+    readers: int | None = None,
+    contact: Annotated[str | None, Parameter(env_var="THRESHER_CONTACT")] = None,
+    connect_to: str = "",
+    engine: Literal["local"] = "local",  # noqa: ARG001 - part of the contract, with one choice so far
+    json: AsJson = False,
+) -> None:
+    """Start a crawl, or continue where it stopped.
+
+    Example: thresher crawl czech --lang cs --seeds seeds.txt --tld cz --max-pages 10000
+
+    Settings given here are kept in DIR/corpus.toml, where there are more. Ctrl-C stops; the same command
+    with the directory alone goes on. Exit code 3: stopped by a budget.
+
+    Parameters
+    ----------
+    lang
+        Language of the corpus: cs, tr, ur …
+    seeds
+        Files with one URL a line, or URLs.
+    tld
+        Only hosts under these top-level domains.
+    policy
+        bfs: breadth first; spiderling: also closes domains that yield little text.
+    max_pages
+        Stop after so many pages.
+    max_bytes
+        Stop after so many bytes downloaded: 500M, 20GB.
+    max_time
+        Stop after so long: 90, 15m, 2h.
+    delay
+        Seconds between two requests to a host.
+    connections
+        Connections open at once.
+    readers
+        Reader processes.
+    contact
+        E-mail address or URL for webmasters; sent with every request.
+    connect_to
+        ADDR:PORT that every connection goes to, in plain HTTP, for tests and replays. The one way private
+        addresses are reached.
+    engine
+        Where the work runs.
+    """
+    from thresher.crawl.start import crawl as start
+    from thresher.terminal import figures, progress
+
+    settings: dict[str, dict[str, Any]] = {
+        "scope": {"tlds": tld},
+        "policy": {"name": policy},
+        "budget": {
+            "pages": max_pages,
+            "bytes": size(max_bytes) if max_bytes else None,
+            "seconds": duration(max_time) if max_time else None,
+        },
+        "polite": {"delay": delay, "contact": contact or _contact(directory, connect_to)},
+        "fetch": {"connections": connections},
+        "read": {"processes": readers},
+    }
+    given = {
+        name: {key: value for key, value in section.items() if value is not None}
+        for name, section in settings.items()
+    }
+    if connect_to:
+        _say(f"every connection goes to {connect_to}, in plain HTTP, private addresses included")
+    with progress() as show:
+        ending = start(
+            directory, lang, seeds or (), settings=given, connect_to=connect_to, progress=show, complain=_say
+        )
+    status = _read_status(directory)
+    if json:
+        _print_json({"ending": ending.reason, **status})
+    else:
+        _show(figures(status))
+    _say(f"{ENDINGS.get(ending.reason, f'stopped: the {ending.reason} is spent')} {ending.detail}".strip())
+    codes = {"done": DONE, "waiting": DONE, "interrupted": INTERRUPTED}
+    sys.exit(codes.get(ending.reason, BUDGET))
+
+
+ENDINGS = {
+    "done": "done: nothing is left to fetch.",
+    "waiting": "done for now:",
+    "interrupted": "stopped; everything fetched is safe. Go on with the same command.",
+}
+
+
+def _contact(directory: Path, connect_to: str) -> str | None:
+    """The contact, asked for once where there is somebody to ask."""
+    known = (directory / "corpus.toml").exists() and load(directory).polite.contact
+    if known or connect_to or not sys.stdin.isatty():
+        return None
+    print("Webmasters must be able to reach you.", file=sys.stderr)
+    print("Your e-mail address, or a page about your project: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() or None
+
+
+def _show(*views: Any) -> None:
+    from rich.console import Console
+
+    Console(stderr=True).print(*views)
+
+
+def _read_status(directory: Path) -> dict[str, Any]:
+    import thresher
+
+    return thresher.open(directory).stats()
+
+
+@app.command
+def status(directory: Directory, *, json: AsJson = False) -> None:
+    """Tell the figures of a corpus, also while it is being crawled.
+
+    Example: thresher status czech --json
+    """
+    from thresher.terminal import figures
+
+    found = _read_status(directory)
+    if json:
+        _print_json(found)
+    else:
+        _show(figures(found))
+
+
+@app.command
+def read(
+    files: Annotated[list[Path], Parameter(name="FILE", help="Saved HTML pages.")],
+    *,
+    lang: str = "",
+    url: str = "http://localhost/",
+    charset: str = "",
+    json: AsJson = False,
+) -> None:
+    """Read saved pages as the crawler would: blocks, scores, languages, links, verdict.
+
+    Example: thresher read page.html --lang cs --url https://example.cz/clanek
+
+    Parameters
+    ----------
+    lang
+        Language of the corpus that the page is judged for.
+    url
+        Where the page was: links are relative to it.
+    charset
+        As an HTTP header would declare it.
+    """
+    from thresher.inspect import look, view
+
+    failed = False
+    for path in files:
+        try:
+            seen = look(path, lang, url, charset)
+        except OSError as fault:
+            _say(f"{path}: {fault.strerror}")
+            failed = True
+            continue
+        if json:
+            _print_json(seen)
+        else:
+            _show(view(seen))
+    sys.exit(FAULT if failed else DONE)
+
+
+@app.command
+def export(
+    directory: Directory,
+    *,
+    format: str,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    opted_out: Annotated[bool, Parameter(negative=())] = False,
+    json: AsJson = False,
+) -> None:
+    """Write the documents of a corpus in another format.
+
+    Example: thresher export czech --format vertical -o czech.vert.gz
+
+    Parameters
+    ----------
+    format
+        jsonl, txt, vertical or parquet.
+    output
+        File to write, .gz and .zst compress; stdout if left out.
+    opted_out
+        Also documents whose publishers object to their use for machine learning or data mining.
+    """
+    import thresher
+    from thresher.store.formats import export as write
+
+    count = write(thresher.open(directory), format, output or sys.stdout.buffer, opted_out=opted_out)
+    if json and output:
+        _print_json({"documents": count, "output": str(output)})
+    _say(f"{count:,} documents written")
+
+
+@app.command
+def toyweb(
+    *,
+    hosts: int = 60,
+    seed: int = 1,
+    port: int = 0,
+    target: str = "cs",
+    processes: int = 1,
+    parameter: Annotated[dict[str, Any] | None, Parameter(name="--set", negative=())] = None,
+    json: AsJson = False,
+) -> None:
+    """Serve a whole web on loopback, the same for everyone who asks with the same parameters.
+
+    Example: thresher toyweb --hosts 500 --seed 7 --port 8088 --set.calendar 0.1
+
+    Prints where to connect to and where to start, and serves until stopped. Only the crawler's --connect-to
+    reaches its hosts.
+
+    Parameters
+    ----------
+    hosts
+        Number of hosts.
+    seed
+        Another number, another web.
+    port
+        Port to listen on; any free one if 0.
+    target
+        The language that a corpus is to be built of.
+    processes
+        Processes that serve.
+    parameter
+        Any other parameter of the toy web, by name.
+    """
+    from thresher.lab.toyweb import Server, ToyWeb, seeds, serve_forever
+
+    try:
+        table = {"hosts": hosts, "seed": seed, "target": target, **(parameter or {})}
+        web = msgspec.convert(table, ToyWeb, strict=False)
+    except (msgspec.ValidationError, ValueError) as fault:
+        raise ConfigError(f"toyweb: {fault}") from None
+
+    def ready(server: Server) -> None:
+        start = seeds(web)
+        if json:
+            _print_json({"connect_to": server.connect_to, "seeds": start})
+            return
+        _say(f"serving {hosts:,} hosts; crawl them with:")
+        _say(
+            f"thresher crawl toy --lang {target} --connect-to {server.connect_to} --delay 0 "
+            f"--seeds {' '.join(start[target])}"
+        )
+
+    serve_forever(web, port, processes, ready=ready)
+
+
+@app.command
+def demo(directory: Directory = Path("thresher-demo"), *, json: AsJson = False) -> None:
+    """Crawl an embedded web into a corpus and show it: no network, under a minute.
+
+    Example: thresher demo
+    """
+    from thresher.inspect import view_demo
+    from thresher.lab import demo as lab
+    from thresher.terminal import figures, progress
+
+    _say(f"crawling a toy web of {lab.WEB.hosts} hosts on loopback for {lab.WEB.target!r} into {directory}")
+    with progress() as show:
+        ending = lab.run(directory, show)
+    if ending.reason == "interrupted":
+        _leave("interrupted", INTERRUPTED)
+    status, found = _read_status(directory), lab.findings(directory)
+    if json:
+        _print_json({**status, "demo": found})
+    else:
+        _show(figures(status))
+        _show(view_demo(found, directory))
+
+
+if __name__ == "__main__":
+    main()

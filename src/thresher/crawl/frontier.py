@@ -1,0 +1,256 @@
+"""Which URL comes next: a queue for each host, hosts taking turns, the far end of each queue on disk.
+
+A URL's life here: `add` puts it into its host's queue; `take` hands it out when its host's turn has come, and
+the host rests; `free` tells when the host may have its next turn; `finish` strikes the URL off, or `put_back`
+returns it. A URL that was taken but not finished when the crawl stopped is still queued when it goes on.
+
+No network here and no clock but the one given, so a crawl can be simulated.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from thresher.crawl.state import State
+from thresher.page import Candidate
+from thresher.url import host as host_of
+
+QUEUE = b"q"  # q host-number rank sequence -> Candidate
+HOSTS = b"f"  # f host-name -> host number, URLs queued
+NEXT = b"m/frontier"  # next host number and sequence
+
+HEAD = 64  # candidates of a host in memory
+LAST_RANK = 255
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Candidate).decode
+_decode_pair = msgspec.msgpack.Decoder(tuple[int, int]).decode
+
+
+class _Host:
+    """A host's queue in memory: its best candidates, in order; the rest of them are on disk, from `low` on."""
+
+    __slots__ = (
+        "closed",
+        "head",
+        "low",
+        "name",
+        "number",
+        "queued",
+        "rest",
+        "tail",
+        "taken",
+        "turn",
+        "visiting",
+    )
+
+    def __init__(self, name: str, number: int, queued: int, rest: float) -> None:
+        self.name = name
+        self.number = number
+        self.queued = queued  # all that is not finished: head, tail, disk and taken
+        self.head: list[tuple[bytes, Candidate]] = []
+        self.low = b"" if queued else None  # key from which there is more than the head; None: nothing
+        self.tail: list[tuple[bytes, Candidate]] = []  # of that, what no commit has brought to disk yet
+        self.taken: dict[str, bytes] = {}  # URL -> key of what was handed out
+        self.rest = rest  # not to be visited before
+        self.turn: float | None = None  # its place in the heap; None: it has none
+        self.visiting = False
+        self.closed = ""
+
+
+class Frontier:
+    """Queues of candidates, breadth-first in each host, with fair turns across hosts."""
+
+    def __init__(
+        self,
+        state: State,
+        clock: Callable[[], float],
+        first_turn: Callable[[str], float] = lambda _: 0.0,
+        rank: Callable[[Candidate], int] = lambda candidate: candidate.depth,
+    ) -> None:
+        """`first_turn` gives the seconds a host has to rest when the crawl goes on."""
+        self._state = state
+        self._clock = clock
+        self._rank = rank
+        self._hosts: dict[str, _Host] = {}
+        self._turns: list[tuple[float, int, _Host]] = []
+        self._struck: set[bytes] = set()  # finished or moved, but on disk until the next commit
+        self._counted: set[_Host] = set()  # whose count the next commit has to tell
+        self._changed: set[_Host] = set()  # with a head or a tail that the next commit makes shorter
+        self._turn_number = 0
+        self._next_host, self._next_sequence = _decode_pair(state.get(NEXT) or _encode((0, 0)))
+        self.queued = 0  # URLs of hosts that are open …
+        self.queued_closed = 0  # … and of those that are closed
+        self.closed_hosts = 0
+        self._opened = clock()
+        self._first_turn = first_turn
+        for key, record in state.scan(HOSTS):
+            number, queued = _decode_pair(record)
+            host = self._new_host(key[len(HOSTS) :].decode(), number, queued)
+            self.queued += queued
+            self._schedule(host)
+
+    def _new_host(self, name: str, number: int, queued: int) -> _Host:
+        host = self._hosts[name] = _Host(name, number, queued, self._opened + self._first_turn(name))
+        return host
+
+    def __len__(self) -> int:
+        """URLs queued with hosts that are open."""
+        return self.queued
+
+    @property
+    def hosts(self) -> int:
+        return len(self._hosts)
+
+    def names(self) -> list[str]:
+        """Every host that was ever queued."""
+        return list(self._hosts)
+
+    def add(self, candidates: Iterable[Candidate]) -> None:
+        """Queue URLs that were never queued before (that is for `Seen` to say)."""
+        for candidate in candidates:
+            self._push(candidate)
+
+    def _push(self, candidate: Candidate) -> None:
+        name = host_of(candidate.url)
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._new_host(name, self._next_host, 0)
+            self._next_host += 1
+        key = self._key(host, candidate)
+        self._state.put(key, _encode(candidate))
+        self._count(host, 1)
+        if host.low is None or (host.head and key < host.head[-1][0]):
+            insort(host.head, (key, candidate))
+        else:
+            host.tail.append((key, candidate))
+            host.low = min(host.low, key)
+        if host.tail or len(host.head) > HEAD:
+            self._changed.add(host)
+        if host.turn is None and not host.visiting:
+            self._schedule(host)
+
+    def _key(self, host: _Host, candidate: Candidate) -> bytes:
+        rank = min(max(self._rank(candidate), 0), LAST_RANK)
+        sequence = self._next_sequence
+        self._next_sequence += 1
+        return QUEUE + host.number.to_bytes(4, "big") + rank.to_bytes(1, "big") + sequence.to_bytes(8, "big")
+
+    def _count(self, host: _Host, change: int) -> None:
+        host.queued += change
+        self._counted.add(host)
+        if host.closed:
+            self.queued_closed += change
+        else:
+            self.queued += change
+
+    def _schedule(self, host: _Host) -> None:
+        if host.closed or host.queued <= len(host.taken):
+            return
+        host.turn = max(host.rest, self._clock())
+        self._turn_number += 1  # equal times: first come, first served
+        heapq.heappush(self._turns, (host.turn, self._turn_number, host))
+
+    def take(self) -> Candidate | None:
+        """The next URL of a host whose turn has come; the host rests until it is freed."""
+        turn = self.next_turn()
+        if turn is None or turn > self._clock():
+            return None
+        host = heapq.heappop(self._turns)[2]
+        host.turn = None
+        host.visiting = True
+        if not host.head:
+            self._refill(host)
+        key, candidate = host.head.pop(0)
+        host.taken[candidate.url] = key
+        return candidate
+
+    def next_turn(self) -> float | None:
+        """When a host's turn comes next; None if nothing waits."""
+        while self._turns and self._turns[0][2].turn != self._turns[0][0]:
+            heapq.heappop(self._turns)  # the host was closed since
+        return self._turns[0][0] if self._turns else None
+
+    def _refill(self, host: _Host) -> None:
+        """Fetch the next candidates from disk; only called when the head is empty but the queue is not."""
+        prefix = QUEUE + host.number.to_bytes(4, "big")
+        end = QUEUE + (host.number + 1).to_bytes(4, "big")
+        taken = set(host.taken.values())
+        low = host.low
+        host.low = None
+        for key, value in self._state.committed(low or prefix, end):
+            if key in self._struck or key in taken:
+                continue
+            if len(host.head) == HEAD:
+                host.low = key
+                break
+            host.head.append((key, _decode(value)))
+        tail, host.tail = host.tail, []
+        for entry in tail:
+            if host.low is None or entry[0] < host.low:
+                insort(host.head, entry)
+            else:
+                host.tail.append(entry)
+
+    def free(self, name: str, rest: float) -> None:
+        """The visit is over; the host may be visited again from then on."""
+        host = self._hosts[name]
+        host.visiting = False
+        host.rest = rest
+        self._schedule(host)
+
+    def under_way(self, name: str) -> int:
+        """How many URLs of the host are taken and have no outcome yet."""
+        return len(self._hosts[name].taken)
+
+    def finish(self, candidate: Candidate) -> None:
+        """Strike a taken URL off: it has an outcome."""
+        host = self._hosts[host_of(candidate.url)]
+        key = host.taken.pop(candidate.url)
+        self._state.delete(key)
+        self._struck.add(key)
+        self._count(host, -1)
+
+    def put_back(self, candidate: Candidate) -> None:
+        """Return a taken URL to the head of its queue, as if it had not been taken."""
+        host = self._hosts[host_of(candidate.url)]
+        insort(host.head, (host.taken.pop(candidate.url), candidate))
+        if host.turn is None and not host.visiting:
+            self._schedule(host)
+
+    def requeue(self, taken: Candidate, again: Candidate) -> None:
+        """Replace a taken URL by another try of it, at the end of its rank."""
+        self.finish(taken)
+        self._push(again)
+
+    def close(self, name: str, reason: str) -> None:
+        """Hand out nothing more of this host; its queue stays on disk."""
+        host = self._hosts[name]
+        if not host.closed:
+            host.closed = reason
+            host.turn = None
+            self.queued -= host.queued
+            self.queued_closed += host.queued
+            self.closed_hosts += 1
+
+    def flush(self) -> None:
+        """Hand the counts to the state's next commit."""
+        for host in self._counted:
+            self._state.put(HOSTS + host.name.encode(), _encode((host.number, host.queued)))
+        self._counted.clear()
+        self._state.put(NEXT, _encode((self._next_host, self._next_sequence)))
+
+    def committed(self) -> None:
+        """To be called after each commit: what is safe on disk need not stay in memory."""
+        self._struck.clear()
+        for host in self._changed:
+            if len(host.head) > HEAD:
+                low = host.head[HEAD][0]
+                host.low = low if host.low is None else min(low, host.low)
+                del host.head[HEAD:]
+            host.tail.clear()
+        self._changed.clear()

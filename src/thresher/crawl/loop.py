@@ -1,0 +1,502 @@
+"""The crawl: the way of a page from the frontier to the corpus, as one loop.
+
+    frontier ─► politeness ─► fetch ─► read ─► judge ─► ledger ─► yields ─► frontier
+
+A visit is a coroutine; what it learns is applied without a pause in between, so every commit holds whole
+pages. Only this module knows all the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from thresher.config import Config
+from thresher.crawl.fetch import Fetcher, user_agent
+from thresher.crawl.frontier import Frontier
+from thresher.crawl.ledger import Ledger, Outcome
+from thresher.crawl.politeness import BUSY, Politeness
+from thresher.crawl.resolve import Resolver
+from thresher.crawl.robots import DISALLOW_ALL, MAX_ROBOTS_BYTES, Robots
+from thresher.crawl.scope import Gate
+from thresher.crawl.seen import Seen
+from thresher.crawl.yields import Closing, Tally, Yields
+from thresher.engine.local import Readers
+from thresher.judge import judge
+from thresher.page import Candidate, Failure, Link, Page, Reply, Via
+from thresher.read.decode import unpack
+from thresher.url import canonical, key
+from thresher.url import domain as domain_of
+from thresher.url import host as host_of
+
+REDIRECTS = (301, 302, 303, 307, 308)
+ROBOTS_REDIRECTS = 5
+PASSING = (408, 425, 500, 502, 504, *BUSY)  # statuses worth another try
+MAX_PENDING = 64 << 20  # bytes of raw pages before a commit is made early
+MAX_BACKLOG = 256 << 20  # bytes that may wait for readers before fetching pauses
+SHOWN_HOSTS = 5  # best and worst, in the status
+
+
+class CrawlFault(Exception):
+    """The crawl cannot go on; the message says why and what to do."""
+
+
+class Ending(Struct, frozen=True):
+    """Why a crawl ended."""
+
+    reason: str  # done, waiting, interrupted, or the budget that was spent
+    detail: str = ""
+
+
+class Crawl:
+    """One crawler at work on a corpus directory. `async with` opens it, `run` crawls until it ends."""
+
+    def __init__(
+        self,
+        directory: Path,
+        config: Config,
+        *,
+        connect_to: tuple[str, int] | None = None,
+        progress: Callable[[dict[str, Any]], None] = lambda _: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._progress = progress
+        self._connect_to = connect_to
+        self.ledger = Ledger(directory, config, clock)
+        state = self.ledger.state
+        self.seen = Seen(state)
+        self.yields = Yields(state)
+        self.closing = Closing(config.policy, config.budget)
+        self.gate = Gate(config.scope)
+        self.polite = Politeness(state, config.polite, clock)
+        goes_on = self.seen.count > 0
+        self.frontier = Frontier(
+            state, time.monotonic, self.polite.rest_on_opening if goes_on else lambda _: 0.0
+        )
+        self.readers = Readers(config.read, config.language)
+        self._visits: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+        self._fault: BaseException | None = None
+        self._stopping = False
+        self._replies = 0
+        self._unreachable = 0
+        self._uncommitted = 0
+        self._opened = time.monotonic()
+        self._before = replace(self.ledger.figures)
+
+    async def __aenter__(self) -> Crawl:
+        fetch = self._config.fetch
+        self.resolver = Resolver(fetch)
+        self.fetcher = Fetcher(
+            fetch,
+            user_agent(self._config.polite.contact),
+            self.resolver,
+            connect_to=self._connect_to,
+            language=self._config.language,
+        )
+        await self.readers.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for visit in self._visits:
+            visit.cancel()
+        await asyncio.gather(*self._visits, return_exceptions=True)
+        await self.readers.close()
+        await self.fetcher.close()
+        await self.resolver.close()
+        self.ledger.close()
+
+    # the loop
+
+    def seed(self, urls: Iterable[str]) -> int:
+        """Queue seeds (canonical URLs) that are new and in scope; how many there were."""
+        return self._queue([Candidate(url) for url in urls], None)
+
+    async def run(self) -> Ending:
+        """Crawl until nothing is left, a budget is spent or `stop` is called. Everything is committed then."""
+        self._close_hosts()
+        due = time.monotonic() + self._config.store.commit_seconds
+        while not (ending := self._ending()):
+            self._start_visits()
+            self._news.clear()
+            turn = self.frontier.next_turn() if self._has_room() else None
+            now = time.monotonic()
+            pause = min(due - now, turn - now if turn is not None else due - now)
+            if pause > 0:
+                try:
+                    async with asyncio.timeout(pause):
+                        await self._news.wait()
+                except TimeoutError:
+                    pass
+            else:
+                await asyncio.sleep(0)
+            if time.monotonic() >= due or self._much_is_pending():
+                self.commit()
+                due = time.monotonic() + self._config.store.commit_seconds
+        if not self._stopping:
+            self.ledger.seal()
+        self.commit()
+        return ending
+
+    def _much_is_pending(self) -> bool:
+        return self._uncommitted >= self._config.store.commit_pages or self.ledger.pending > MAX_PENDING
+
+    def stop(self) -> None:
+        """Start nothing more, commit and end. What is under way stays queued."""
+        self._stopping = True
+        self._news.set()
+
+    def commit(self) -> None:
+        """Make everything so far durable."""
+        self._tell_time()
+        self.yields.flush()
+        self.polite.flush()
+        self.frontier.flush()
+        self.ledger.commit(self.status)
+        self.frontier.committed()
+        self._uncommitted = 0
+        self._progress(self.status())
+
+    def _ending(self) -> Ending | None:
+        if self._fault:
+            raise self._fault
+        if self._stopping:
+            return Ending("interrupted")
+        if spent := self._spent(under_way=0):
+            return Ending(spent)
+        if self._visits:
+            return None
+        turn = self.frontier.next_turn()
+        if turn is None:
+            return Ending("done")
+        wait = turn - time.monotonic()
+        if self._unreachable and not self._replies and wait > 0:
+            raise CrawlFault(
+                "no host could be reached: is there a network? The queue is kept; try again later"
+            )
+        if wait > self._config.polite.max_crawl_delay:
+            detail = f"{len(self.frontier):,} URLs wait for hosts that asked for {wait:,.0f} s or more"
+            return Ending("waiting", detail)
+        return None
+
+    def _spent(self, under_way: int) -> str:
+        """The budget that is spent, counting visits under way as pages, or ""."""
+        budget, figures = self._config.budget, self.ledger.figures
+        if 0 < budget.pages <= figures.fetched + under_way:
+            return "page budget"
+        if 0 < budget.bytes <= figures.downloaded:
+            return "byte budget"
+        return "time budget" if 0 < budget.seconds <= self._wall() else ""
+
+    def _has_room(self) -> bool:
+        return len(self._visits) < self.fetcher.capacity and self.readers.backlog < MAX_BACKLOG
+
+    def _start_visits(self) -> None:
+        while self._has_room() and not self._spent(len(self._visits)):
+            candidate = self.frontier.take()
+            if candidate is None:
+                return
+            visit = asyncio.create_task(self._visit(candidate))
+            self._visits.add(visit)
+            visit.add_done_callback(self._visited)
+
+    def _visited(self, visit: asyncio.Task[None]) -> None:
+        self._visits.discard(visit)
+        self._news.set()
+        if not visit.cancelled() and (fault := visit.exception()):
+            self._fault = self._fault or fault
+
+    # the way of a page
+
+    async def _visit(self, candidate: Candidate) -> None:
+        """One URL's turn, step by step."""
+        host = host_of(candidate.url)
+        rules = await self._permission(candidate, host)
+        if rules is None:
+            return
+        answer = await self.fetcher.fetch(candidate.url)  # a Reply or a Failure: both are values
+        self._rest(host, answer)
+        if isinstance(answer, Failure):
+            self._failed(candidate, host, answer)
+        elif answer.status in REDIRECTS:
+            self._redirected(candidate, answer)
+        elif answer.status != 200 or answer.truncated:
+            self._refused(candidate, answer)
+        else:
+            page = await self.readers.read(answer)
+            if isinstance(page, Failure):
+                self._finish(candidate, answer, Outcome("quarantined", page.reason, page.detail))
+            else:
+                self._harvest(candidate, answer, page, rules)
+
+    async def _permission(self, candidate: Candidate, host: str) -> Robots | None:
+        """The rules that allow this visit; None if it is not to be, or not now, which is settled here."""
+        if reason := self._closed(host, under_way=self.frontier.under_way(host) - 1):
+            self.frontier.close(host, reason)
+            self._return(candidate, host, 0.0)
+            return None
+        rules = self.polite.robots(host)
+        wait = 0.0
+        if rules is None:
+            await self._visit_robots(candidate, host)
+            return None
+        if rules is DISALLOW_ALL:  # robots.txt could not be had
+            wait = self.polite.robots_wait(host)
+        elif not rules.allows(candidate.url):
+            self._finish(candidate, None, Outcome("disallowed", "robots.txt"))
+            self.frontier.free(host, time.monotonic())
+            return None
+        else:
+            wait = await self._address_wait(host)
+        if wait:
+            self._return(candidate, host, wait)
+            return None
+        return rules
+
+    def _harvest(self, candidate: Candidate, reply: Reply, page: Page, rules: Robots) -> None:
+        """Judge a page, write it down, learn from it and queue its links."""
+        raw_seen, text_seen = self.ledger.seen_before(page)
+        verdict = judge(
+            page, self._config.language, self._config.judge, raw_seen=raw_seen, text_seen=text_seen
+        )
+        weights = self.yields.expected([link.url for link in page.links])
+        if rules.opt_outs:
+            page = replace(page, opt_out=tuple(dict.fromkeys((*page.opt_out, *rules.opt_outs))))
+        text_bytes = self.ledger.record_page(candidate, reply, page, verdict, weights)
+        self.yields.learn(host_of(candidate.url), len(reply.body), text_bytes)
+        self._follow(candidate, page, weights)
+        self._done(candidate)
+
+    def _follow(self, candidate: Candidate, page: Page, weights: Sequence[float]) -> None:
+        scope = self._config.scope
+        if page.nofollow or candidate.depth >= scope.max_depth:
+            return
+        via: Via = "page" if page.kind == "html" or page.kind == "other" else page.kind  # noqa: PLR1714
+        candidates = [
+            Candidate(link.url, candidate.url, via, candidate.depth + 1, weight)
+            for link, weight in zip(page.links, weights, strict=True)
+            if _may_follow(link, scope.feeds)
+        ]
+        self._queue(candidates, host_of(candidate.url))
+
+    def _queue(self, candidates: Sequence[Candidate], source: str | None) -> int:
+        keys = [key(candidate.url) for candidate in candidates]
+        fresh = [place for place in self.seen.unseen(keys) if self.gate.admits(candidates[place].url, source)]
+        self.seen.add([keys[place] for place in fresh])
+        self.frontier.add(candidates[place] for place in fresh)
+        return len(fresh)
+
+    def _finish(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
+        """A URL that gave no page has its outcome."""
+        self.ledger.record(candidate, answer, outcome)
+        if answer is not None:
+            received = len(answer.body) if isinstance(answer, Reply) else answer.bytes
+            self.yields.learn(host_of(candidate.url), received, 0)
+        self._done(candidate)
+
+    def _done(self, candidate: Candidate) -> None:
+        self.frontier.finish(candidate)
+        self._uncommitted += 1
+        host = host_of(candidate.url)
+        if reason := self._closed(host):
+            self.frontier.close(host, reason)
+
+    def _return(self, candidate: Candidate, host: str, wait: float) -> None:
+        """Not now: the URL goes back to its queue and the host rests."""
+        self.frontier.put_back(candidate)
+        self.frontier.free(host, time.monotonic() + wait)
+
+    def _rest(self, host: str, answer: Reply | Failure) -> None:
+        self._replies += isinstance(answer, Reply)
+        wait = self._config.polite.backoff if self._offline(answer) else self.polite.rest(host, answer)
+        self.frontier.free(host, time.monotonic() + wait)
+
+    def _offline(self, answer: Reply | Failure) -> bool:
+        """While nothing at all was reached, a failure says nothing about its host."""
+        offline = isinstance(answer, Failure) and answer.transient and not self._replies
+        self._unreachable += offline
+        return offline
+
+    # answers that are no pages
+
+    def _failed(self, candidate: Candidate, host: str, failure: Failure) -> None:
+        if self.polite.give_up(host, failure):
+            self.frontier.close(host, failure.reason)
+        elif failure.transient and self._try_again(candidate, failure.bytes):
+            return
+        self._finish(candidate, failure, Outcome("failed", failure.reason, failure.detail))
+
+    def _refused(self, candidate: Candidate, reply: Reply) -> None:
+        passing = reply.status in PASSING or reply.truncated == "disconnect"
+        if passing and self._try_again(candidate, len(reply.body)):
+            return
+        cause = f"http {reply.status}" if reply.status != 200 else "truncated"
+        self._finish(candidate, reply, Outcome("failed", cause, reply.truncated))
+
+    def _try_again(self, candidate: Candidate, received: int) -> bool:
+        """Queue another try of the URL, if it has one left. While nothing can be reached, tries are not counted."""
+        tries = candidate.tries + bool(self._replies)
+        if tries >= self._config.polite.tries:
+            return False
+        self.frontier.requeue(candidate, replace(candidate, tries=tries, spent=candidate.spent + received))
+        return True
+
+    def _redirected(self, candidate: Candidate, reply: Reply) -> None:
+        """A redirect is a new URL that goes through everything again."""
+        target = canonical(_location(reply), candidate.url)
+        if target is None:
+            self._finish(candidate, reply, Outcome("failed", "bad redirect"))
+            return
+        if candidate.hops >= self._config.fetch.max_redirects or target == candidate.url:
+            self._finish(candidate, reply, Outcome("failed", "redirect loop", target))
+            return
+        hop = replace(candidate, url=target, hops=candidate.hops + 1)
+        if key(target) == key(candidate.url):  # only http became https, which is the same URL to us
+            self.frontier.requeue(candidate, replace(hop, spent=candidate.spent + len(reply.body)))
+            return
+        onward = replace(hop, source=candidate.url, via="redirect", tries=0, spent=0)
+        # Where a seed leads is a seed: many front pages only lead on to another host.
+        self._queue([onward], None if candidate.depth == 0 else host_of(candidate.url))
+        self._finish(candidate, reply, Outcome("redirect", f"http {reply.status}", target))
+
+    async def _visit_robots(self, candidate: Candidate, host: str) -> None:
+        """Spend the host's turn on robots.txt; the URL waits for the next one."""
+        answer = await self._fetch_robots(f"{candidate.url.partition(':')[0]}://{host}/robots.txt")
+        if isinstance(answer, Failure) and self.polite.give_up(host, answer):
+            self._rest(host, answer)
+            self.frontier.close(host, answer.reason)
+            self._finish(candidate, answer, Outcome("failed", answer.reason, answer.detail))
+            return
+        if self._offline(answer):
+            self._return(candidate, host, self._config.polite.backoff)
+            return
+        rules = self.polite.learn_robots(host, answer)
+        if self._config.scope.sitemaps:
+            sitemaps = filter(None, map(canonical, rules.sitemaps))
+            self._queue([Candidate(url, "", "sitemap", candidate.depth + 1) for url in sitemaps], host)
+        self.frontier.put_back(candidate)
+        self._rest(host, answer)
+
+    async def _fetch_robots(self, target: str) -> Reply | Failure:
+        """robots.txt, unpacked, redirects followed; one that came only in part is as good as none."""
+        for _ in range(ROBOTS_REDIRECTS):
+            answer = await self.fetcher.fetch(target, max_body_bytes=MAX_ROBOTS_BYTES)
+            if isinstance(answer, Failure) or answer.status not in REDIRECTS:
+                break
+            self.ledger.figures.robots_bytes += len(answer.body)
+            target = canonical(_location(answer), target) or target
+            await asyncio.sleep(self.polite.delay(host_of(target)))
+        else:
+            answer = await self.fetcher.fetch(target, max_body_bytes=MAX_ROBOTS_BYTES)
+        if isinstance(answer, Failure):
+            return answer
+        self.ledger.figures.robots_bytes += len(answer.body)
+        unpacked = unpack(answer.body, answer.header("Content-Encoding") or "", 16 * MAX_ROBOTS_BYTES)
+        if unpacked.fault or answer.truncated in ("time", "disconnect"):
+            return Failure(target, unpacked.fault or "truncated", transient=True, elapsed=answer.elapsed)
+        return replace(answer, body=unpacked.body)
+
+    async def _address_wait(self, host: str) -> float:
+        """Seconds to wait for the host's address, which other hosts may share (S6)."""
+        if self._connect_to:
+            return 0.0  # every host stands for an address of its own
+        addresses = await self.resolver.resolve(host.partition(":")[0])
+        if not isinstance(addresses, tuple):
+            return 0.0  # fetch will tell
+        wait = self.polite.address_wait(addresses[0])
+        if not wait:
+            self.polite.visit_address(addresses[0])
+        return wait
+
+    # closing
+
+    def _closed(self, host: str, under_way: int = 0) -> str:
+        """Why nothing more is to be downloaded from the host, with so many of its pages still being read, or ""."""
+        tallies = self.yields.hosts[host], self.yields.domains[domain_of(host)]
+        return self.polite.dead(host) or self.closing.reason(*tallies, under_way)
+
+    def _close_hosts(self) -> None:
+        """On opening: what closes a host is in the state, and may be judged otherwise than last time."""
+        for host in self.frontier.names():
+            if reason := self._closed(host):
+                self.frontier.close(host, reason)
+
+    # figures
+
+    def _wall(self) -> float:
+        return self._before.wall_s + time.monotonic() - self._opened
+
+    def _tell_time(self) -> None:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.ledger.figures.wall_s = self._wall()
+        self.ledger.figures.cpu_s = (
+            self._before.cpu_s
+            + time.process_time()
+            + children.ru_utime
+            + children.ru_stime
+            + self.readers.cpu_seconds()
+        )
+
+    def status(self) -> dict[str, Any]:
+        """The figures of `thresher status --json`."""
+        figures, frontier, budget = self.ledger.figures, self.frontier, self._config.budget
+        kept = figures.outcomes.get("kept", 0)
+        pages = {kind: figures.outcomes.get(kind, 0) for kind in ("kept", "failed", "redirect", "disallowed")}
+        return {
+            "language": self._config.language,
+            "policy": self._config.policy.name,
+            "pages": {
+                "fetched": figures.fetched,
+                **pages,
+                "quarantined": figures.outcomes.get("quarantined", 0),
+                "rejected": figures.rejected,
+            },
+            "bytes": {
+                "downloaded": figures.downloaded,
+                "robots": figures.robots_bytes,
+                "text": figures.text_bytes,
+            },
+            "yield": {
+                "bytes": figures.text_bytes / figures.downloaded if figures.downloaded else 0.0,
+                "documents": kept / figures.fetched if figures.fetched else 0.0,
+            },
+            "hosts": {
+                "seen": frontier.hosts,
+                "open": frontier.hosts - frontier.closed_hosts,
+                "closed": frontier.closed_hosts,
+                "best": [_host_figures(name, tally) for name, tally in self.yields.best(SHOWN_HOSTS)],
+                "worst": [_host_figures(name, tally) for name, tally in self.yields.worst(SHOWN_HOSTS)],
+            },
+            "queue": len(frontier),
+            "queue_closed": frontier.queued_closed,
+            "connections": len(self._visits),
+            "seen_urls": self.seen.count,
+            "budget": {"pages": budget.pages, "bytes": budget.bytes, "seconds": budget.seconds},
+            "time": {"wall_s": figures.wall_s, "cpu_s": figures.cpu_s},
+        }
+
+
+def _host_figures(name: str, tally: Tally) -> dict[str, Any]:
+    return {"host": name, "yield": tally.rate, "pages": tally.pages, "kept": tally.kept}
+
+
+def _may_follow(link: Link, feeds: bool) -> bool:
+    return not link.rel or ("nofollow" not in link.rel and (feeds or "feed" not in link.rel))
+
+
+def _location(reply: Reply) -> str:
+    """Location as its server meant it: bytes that are UTF-8 are read as such."""
+    location = reply.header("Location") or ""
+    try:
+        return location.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return location

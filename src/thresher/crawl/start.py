@@ -1,0 +1,160 @@
+"""Start a crawl, or let one go on: the verb behind `thresher crawl`."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+
+from thresher import config as configuration
+from thresher._version import __version__
+from thresher.config import Config, ConfigError
+from thresher.crawl.loop import Crawl, CrawlFault, Ending
+from thresher.crawl.seeds import Seeds, gather
+from thresher.crawl.yields import compile_threshold
+from thresher.read.language import known_languages, nearest, normalise
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+Settings = Mapping[str, Mapping[str, Any]]
+
+
+def crawl(
+    directory: str | Path,
+    language: str = "",
+    seeds: Iterable[str] = (),
+    *,
+    settings: Settings | None = None,
+    connect_to: str = "",
+    progress: Callable[[dict[str, Any]], None] = lambda _: None,
+    complain: Callable[[str], None] = lambda _: None,
+) -> Ending:
+    """Crawl into a directory until the crawl ends; start it anew, or continue where it stopped.
+
+    `settings` are tables of corpus.toml and are written there: {"budget": {"pages": 1000}}.
+
+    >>> crawl("czech", "cs", ["https://example.cz/"], settings={"polite": {"contact": "me@example.org"}})
+    ... # doctest: +SKIP
+    Ending(reason='done')
+    """
+    directory = Path(directory)
+    gathered = gather(seeds) if (seeds := list(seeds)) else Seeds(())
+    for complaint in gathered.complaints:
+        complain(complaint)
+    address = parse_address(connect_to) if connect_to else None
+    config = prepare(directory, language, gathered, settings or {}, open_web=not connect_to)
+    try:
+        return uvloop.run(_run(directory, config, gathered, address, progress))
+    except OSError as fault:
+        if fault.errno in FULL:
+            raise CrawlFault(
+                f"disk_full: no space left for {directory}. Everything reported so far is safe; "
+                f"make room and go on with: thresher crawl {directory}"
+            ) from fault
+        raise CrawlFault(f"{directory}: {fault}. Everything reported so far is safe") from fault
+
+
+async def _run(
+    directory: Path,
+    config: Config,
+    seeds: Seeds,
+    connect_to: tuple[str, int] | None,
+    progress: Callable[[dict[str, Any]], None],
+) -> Ending:
+    async with Crawl(directory, config, connect_to=connect_to, progress=progress) as crawl:
+        _stop_on_signals(crawl)
+        if seeds.urls and not crawl.seed(seeds.urls) and not len(crawl.frontier):
+            raise ConfigError("no seed is in scope: look at [scope] in corpus.toml, --tld and the seeds")
+        crawl.commit()
+        return await crawl.run()
+
+
+def _stop_on_signals(crawl: Crawl) -> None:
+    """Once: commit and stop. Twice: stop now; what was committed is safe."""
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(130)
+        asked = True
+        crawl.stop()
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, stop)
+
+
+def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *, open_web: bool) -> Config:
+    """The config of a new corpus or of an existing one with changed settings, checked and written."""
+    path = directory / "corpus.toml"
+    fresh = not path.exists()
+    if fresh and directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ConfigError(f"{directory} is not a corpus and not empty; choose another directory")
+    code = language_code(language) if language else ""
+    if fresh:
+        if not code:
+            raise ConfigError("which language? Start a new corpus with --lang CODE, for example --lang cs")
+        if not seeds.urls:
+            raise ConfigError(f"{directory} is a new corpus and needs --seeds FILE or URLs to start from")
+        config = Config(language=code, thresher=__version__)
+    else:
+        config = configuration.load(directory)
+        if code and code != config.language:
+            raise ConfigError(
+                f"{directory} is a corpus in {config.language!r}, not {code!r}; choose another directory"
+            )
+    changed = _changed(config, settings)
+    compile_threshold(changed.policy.threshold or "0")
+    if open_web and not changed.polite.contact:
+        raise ConfigError(
+            "webmasters must be able to reach you: give --contact with an e-mail address or a URL "
+            "(it is sent with every request, and kept in corpus.toml)"
+        )
+    if fresh or changed != config:
+        _write(directory, changed)
+    return changed
+
+
+def _changed(config: Config, settings: Settings) -> Config:
+    tables: dict[str, Any] = msgspec.to_builtins(config)
+    for name, section in settings.items():
+        tables[name] = {**tables.get(name, {}), **section}
+    return configuration.parse(tables, "settings")
+
+
+def _write(directory: Path, config: Config) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        temporary = directory / "corpus.toml.tmp"
+        with temporary.open("w", encoding="utf-8") as out:
+            out.write(configuration.dump(config))
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(directory / "corpus.toml")
+    except OSError as fault:
+        raise ConfigError(f"{directory} cannot be written: {fault.strerror}") from None
+
+
+def language_code(asked: str) -> str:
+    """The code under which a language is known here; ConfigError offers the nearest ones."""
+    code = normalise(asked)
+    if code is None:
+        offered = ", ".join(f"{near} ({known_languages()[near]})" for near in nearest(asked))
+        raise ConfigError(
+            f"unknown language {asked!r}; did you mean {offered or 'a code such as cs, ur, tr'}?"
+        )
+    return code
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`127.0.0.1:8088` or `[::1]:8088` as an address and a port."""
+    address, colon, port = text.rpartition(":")
+    if not colon or not address or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ConfigError(f"--connect-to {text!r} is not ADDR:PORT; try 127.0.0.1:8088")
+    return address.strip("[]"), int(port)

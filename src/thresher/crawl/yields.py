@@ -1,0 +1,157 @@
+"""What hosts and domains gave: text per byte downloaded, live, and SpiderLing's rule that closes the poor ones."""
+
+from __future__ import annotations
+
+import ast
+import heapq
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from thresher.config import Budget, ConfigError, Policy
+from thresher.crawl.state import State, Table
+from thresher.url import domain as domain_of
+from thresher.url import host as host_of
+
+WELL_KNOWN = 5  # pages after which a host's yield says something
+
+
+class Tally(Struct, array_like=True):
+    """What was downloaded from a host or a domain and what came of it."""
+
+    pages: int = 0
+    kept: int = 0
+    bytes: int = 0
+    text_bytes: int = 0
+
+    @property
+    def rate(self) -> float:
+        """The yield (S1): bytes of text that entered the corpus per byte downloaded."""
+        return self.text_bytes / self.bytes if self.bytes else 0.0
+
+    def count(self, downloaded: int, text: int) -> None:
+        self.pages += 1
+        self.kept += text > 0
+        self.bytes += downloaded
+        self.text_bytes += text
+
+
+class Yields:
+    """Tallies of every host and every registered domain."""
+
+    def __init__(self, state: State) -> None:
+        self.hosts = Table(state, b"yh/", Tally)
+        self.domains = Table(state, b"yd/", Tally)
+
+    def learn(self, host: str, downloaded: int, text: int) -> None:
+        """A page of that host was downloaded and gave that much new text (0: none)."""
+        self.hosts.touch(host).count(downloaded, text)
+        self.domains.touch(domain_of(host)).count(downloaded, text)
+
+    def expected(self, urls: Iterable[str]) -> list[float]:
+        """The weight of each URL: what its domain gave so far."""
+        rates: dict[str, float] = {}
+        weights = []
+        for host in map(host_of, urls):
+            if host not in rates:
+                rates[host] = self.domains[domain_of(host)].rate
+            weights.append(rates[host])
+        return weights
+
+    def best(self, count: int) -> list[tuple[str, Tally]]:
+        """Hosts with the highest yields, of those known well enough to tell and in memory."""
+        return heapq.nlargest(count, self._well_known(), key=lambda item: item[1].rate)
+
+    def worst(self, count: int) -> list[tuple[str, Tally]]:
+        """Hosts that took the most bytes for the least text."""
+        return heapq.nsmallest(count, self._well_known(), key=lambda item: (item[1].rate, -item[1].bytes))
+
+    def _well_known(self) -> Iterator[tuple[str, Tally]]:
+        return ((name, tally) for name, tally in self.hosts.in_memory() if tally.pages >= WELL_KNOWN)
+
+    def flush(self) -> None:
+        self.hosts.flush()
+        self.domains.flush()
+
+
+class Closing:
+    """When to download nothing more from a host: its budget is spent, or its domain's yield is too poor."""
+
+    def __init__(self, policy: Policy, budget: Budget) -> None:
+        self._budget = budget
+        self._policy = policy
+        spiderling = policy.name == "spiderling" and policy.threshold
+        self._threshold = compile_threshold(policy.threshold) if spiderling else None
+
+    def reason(self, host: Tally, domain: Tally, under_way: int = 0) -> str:
+        """Why the host is closed, or ""; pages under way count as pages, but nothing is known of their yield."""
+        budget = self._budget
+        if _spent(host.pages + under_way, budget.host_pages) or _spent(host.bytes, budget.host_bytes):
+            return "host budget"
+        if _spent(domain.pages + under_way, budget.domain_pages) or _spent(domain.bytes, budget.domain_bytes):
+            return "domain budget"
+        if (
+            self._threshold
+            and domain.pages >= self._policy.min_pages
+            and domain.bytes >= self._policy.min_bytes
+            and domain.rate < self._threshold(domain.pages)
+        ):
+            return "low yield"
+        return ""
+
+
+def _spent(amount: int, budget: int) -> bool:
+    return 0 < budget <= amount
+
+
+_OPERATORS: dict[type, Callable[..., float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.USub: operator.neg,
+}
+_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "log10": math.log10,
+    "log": math.log,
+    "sqrt": math.sqrt,
+    "min": min,
+    "max": max,
+}
+
+
+def compile_threshold(expression: str) -> Callable[[int], float]:
+    """The threshold t(n) for n pages, from an expression of n (S2).
+
+    >>> round(compile_threshold("0.01 * (log10(n) - 1)")(1000), 3)
+    0.02
+    """
+    known = f"it may use n, numbers, + - * /, brackets and {', '.join(_FUNCTIONS)}"
+    try:
+        tree = ast.parse(expression, mode="eval").body
+        threshold: Callable[[int], float] = lambda n: _evaluate(tree, n)  # noqa: E731
+        for n in (1, 8, 1000):
+            float(threshold(n))
+    except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError):
+        raise ConfigError(f"policy.threshold = {expression!r} cannot be computed; {known}") from None
+    return threshold
+
+
+def _evaluate(node: ast.AST, n: int) -> float:
+    """Only arithmetic: nothing in corpus.toml is ever run as Python."""
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Name(id="n"):
+            return n
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_evaluate(left, n), _evaluate(right, n))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand, n)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
+            values: list[Any] = [_evaluate(argument, n) for argument in arguments]
+            return _FUNCTIONS[name](*values)
+    raise ValueError(ast.dump(node))

@@ -1,0 +1,122 @@
+"""The parameters of a toy web: what share of it is of which kind."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import msgspec
+from msgspec import Struct
+
+# What `ToyWeb.calm` switches off.
+NASTY = (
+    *("thin_hosts", "spam_hosts", "mirror_hosts", "calendar", "session", "deeper", "soft_404"),
+    *("robots_broken", "robots_moved", "crawl_delayed", "private", "legacy", "undeclared", "mislabelled"),
+    *("thin", "redirect", "chain", "loop", "lost", "gone", "error", "flaky", "slow", "drip", "file"),
+    *("noindex", "nofollow", "noai", "reprint", "near_duplicate", "stray", "orphan", "dead_link"),
+)
+
+
+class ToyWeb(Struct, frozen=True, cache_hash=True, kw_only=True, forbid_unknown_fields=True):
+    """All that a toy web is made of. Proportions are shares of hosts or of pages, 0 to 1."""
+
+    hosts: int = 60
+    seed: int = 1
+    target: str = "cs"
+    languages: tuple[str, ...] = ("cs", "en", "de", "ru", "tr", "fr", "pl", "ar", "ja")
+    pages_per_host: tuple[int, int] = (20, 80)  # articles; lists, calendars and so on come on top
+    page_bytes: tuple[int, int] = (8_000, 25_000)  # of HTML, markup included
+    text_chars: tuple[int, int] = (1_500, 6_000)
+    thin_chars: tuple[int, int] = (60, 400)
+    min_text_chars: int = 1_000  # of a good page
+    links: int = 40  # of an article, about
+    edited_words: float = 0.02  # of a near-duplicate
+
+    # Kinds of hosts; what is left holds other languages.
+    rich_hosts: float = 0.07  # the target language throughout
+    hidden_hosts: float = 0.04  # a front page in another language, the target language inside
+    mixed_hosts: float = 0.08  # the target language and two others, by path or without a sign
+    spam_hosts: float = 0.04  # words of the target language, but no sentences
+    thin_hosts: float = 0.08  # lists of links and pages of a line or two
+    mirror_hosts: float = 0.06  # another host's pages, byte for byte
+
+    # Properties of hosts.
+    hinted: float = 0.6  # the name tells the language
+    hosted: float = 0.15  # one of many hosts of a registered domain
+    calendar: float = 0.05
+    session: float = 0.05
+    deeper: float = 0.05
+    soft_404: float = 0.08
+    robots_missing: float = 0.15
+    robots_broken: float = 0.04
+    robots_moved: float = 0.06
+    crawl_delayed: float = 0.1
+    sitemap: float = 0.4
+    feed: float = 0.5
+    gzip: float = 0.6
+    brotli: float = 0.1
+    zstd: float = 0.1
+    chunked: float = 0.4
+    legacy: float = 0.2  # an encoding from before UTF-8
+    absolute_links: float = 0.3
+
+    # What becomes of an article; what is left is text.
+    thin: float = 0.08
+    redirect: float = 0.04
+    chain: float = 0.01
+    loop: float = 0.01
+    lost: float = 0.02  # 404
+    gone: float = 0.01  # 410
+    error: float = 0.01  # 500
+    flaky: float = 0.01  # 503 or 429 for a while
+    slow: float = 0.01
+    drip: float = 0.01
+    file: float = 0.01  # a PDF
+
+    # Properties of articles.
+    stray: float = 0.05  # in another language than its host
+    private: float = 0.08  # where robots.txt forbids to go; a third of them allowed again
+    orphan: float = 0.05  # linked from a sitemap or feed alone
+    reprint: float = 0.04  # another host's text in one's own menus
+    near_duplicate: float = 0.04  # another host's text with a few words changed
+    dead_link: float = 0.03  # that names a page which was never there
+    noindex: float = 0.02
+    nofollow: float = 0.02
+    noai: float = 0.03
+    licensed: float = 0.04
+    undeclared: float = 0.03  # no charset in header or page
+    mislabelled: float = 0.02  # the header names a wrong charset
+
+    # Time, in seconds.
+    crawl_delay: float = 1.0
+    slow_seconds: float = 1.0
+    drip_seconds: float = 2.0
+    retry_after: int = 1
+    flaky_attempts: int = 1  # that fail before one succeeds
+    chain_hops: tuple[int, int] = (2, 12)
+    sitemap_urls: int = 40  # in one file
+
+    def __post_init__(self) -> None:
+        if self.hosts < 1:
+            raise ValueError(f"hosts = {self.hosts}: a web has at least one host")
+        if self.target not in self.languages:
+            raise ValueError(f"target = {self.target!r} is not among the languages; add it to `languages`")
+        if len(set(self.languages)) < 3:
+            raise ValueError(f"languages = {self.languages}: mixed hosts need at least three")
+        for name in (field for field, kind in self.__annotations__.items() if kind == "float"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} = {getattr(self, name)} is negative")
+
+    @classmethod
+    def calm(cls, **changes: Any) -> Self:
+        """A web without nastiness, except for what is asked for: `ToyWeb.calm(calendar=0.1)`."""
+        return cls(**{**dict.fromkeys(NASTY, 0.0), **changes})
+
+    @classmethod
+    def benchmark(cls, **changes: Any) -> Self:
+        """A calm web of pages as large and as well linked as real ones, all in gzip."""
+        size = {"pages_per_host": (100, 1_000), "page_bytes": (30_000, 80_000), "links": 80}
+        return cls.calm(**{**size, "gzip": 1.0, "brotli": 0.0, "zstd": 0.0, **changes})
+
+    def but(self, **changes: Any) -> Self:
+        """The same web with some parameters changed."""
+        return msgspec.structs.replace(self, **changes)

@@ -1,0 +1,175 @@
+"""Sentences that pass for a language: its words, drawn as often as people use them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.lab.toyweb.dice import draws
+
+SENTENCE_WORDS = (8, 25)
+PARAGRAPH_SENTENCES = (2, 6)
+COMMA_SHARE = 1 / 12  # of words
+TITLE_WORDS = (4, 6)
+COMMON_WORDS = 300  # the function words, and what stuffed pages lack
+_TABLE_BITS = 17  # 131,072 slots: a word used eight times in a million still has one
+_MAX_WORDS = 20_000
+_UNSPACED = {"ja", "zh"}
+_COMMAS = {"ja": "、", "zh": "，", "ar": "،", "fa": "،", "ur": "،"}
+_STOPS = {"ja": "。", "zh": "。", "hi": "।", "bn": "।", "ur": "۔"}
+_JAPANESE = frozenset({"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "CJK"})
+_LATIN_1, _LATIN_2 = ("windows-1252", "iso-8859-1", "iso-8859-15"), ("windows-1250", "iso-8859-2")
+
+# The encodings that each language was written in before UTF-8, under their web names.
+LEGACY_CHARSETS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("en", "de", "fr", "es", "it", "pt", "nl", "da", "sv", "nb", "fi", "is", "ca"), _LATIN_1),
+    **dict.fromkeys(("cs", "pl", "sk", "hu", "sl", "sh"), _LATIN_2),
+    "ru": ("windows-1251", "koi8-r"),
+    "uk": ("windows-1251", "koi8-u"),
+    "bg": ("windows-1251",),
+    "mk": ("windows-1251",),
+    "tr": ("windows-1254", "iso-8859-9"),
+    "el": ("windows-1253", "iso-8859-7"),
+    "ar": ("windows-1256", "iso-8859-6"),
+    "he": ("windows-1255", "iso-8859-8"),
+    "lt": ("windows-1257", "iso-8859-13"),
+    "lv": ("windows-1257", "iso-8859-13"),
+    "ja": ("shift_jis", "euc-jp"),
+    "zh": ("gb2312",),
+    "ko": ("euc-kr",),
+}
+
+
+class Vocabulary:
+    """The words of one language, and a table in which each fills slots by its frequency."""
+
+    def __init__(self, language: str, frequencies: dict[str, float]) -> None:
+        self.language = language
+        self.space = "" if language in _UNSPACED else " "
+        self.comma = _COMMAS.get(language, ",")
+        self.stop = _STOPS.get(language, ".")
+        self.words = list(frequencies)
+        shares = np.array(list(frequencies.values()))
+        shares /= shares.sum()
+        slots = (np.arange(1 << _TABLE_BITS) + 0.5) / (1 << _TABLE_BITS)
+        self.table = np.minimum(np.searchsorted(np.cumsum(shares), slots), len(self.words) - 1)
+        self._slots: list[int] = self.table.tolist()  # plain integers: quicker one at a time
+        self.mean_length = float(shares @ [len(word) + len(self.space) for word in self.words])
+        self._array: NDArray[Any] = np.array(self.words, dtype=object)
+
+    def title(self, bits: int) -> tuple[str, str]:
+        """A headline and the start of it as it would stand in a URL, from 128 random bits."""
+        count = TITLE_WORDS[0] + bits % (TITLE_WORDS[1] - TITLE_WORDS[0] + 1)
+        mask = (1 << _TABLE_BITS) - 1
+        shifts = range(8, 8 + count * _TABLE_BITS, _TABLE_BITS)
+        places = [self._slots[bits >> shift & mask] for shift in shifts]
+        words = self.space.join([self.words[place] for place in places])
+        return self.capitalised(words), "-".join([_slug(self.words[place]) for place in places[:3]])
+
+    def paragraphs(self, key: int, characters: int, *, stuffed: bool = False, edit: float = 0.0) -> list[str]:
+        """About as many characters of text as asked for, in sentences and paragraphs.
+
+        `stuffed` leaves out the common words; `edit` is the share of words that differ from the text that
+        the same key gives without it.
+        """
+        count = max(SENTENCE_WORDS[0], round(characters / self.mean_length))
+        bits = draws(key, count)
+        places = self._places(bits, stuffed=stuffed)
+        if edit:
+            change = draws(key ^ 0xED17, count)
+            changed = (change >> np.uint64(32)) < np.uint64(edit * 2**32)
+            changed[count // 2] = True  # even a short text differs in something
+            places = np.where(changed, self._places(change, stuffed=stuffed), places)
+        words = self._array[places].tolist()
+        for place in np.flatnonzero((bits >> np.uint64(40)) < np.uint64(COMMA_SHARE * 2**24)).tolist():
+            words[place] += self.comma
+        return self._punctuated(words, bits)
+
+    def phrase(self, key: int, count: int) -> str:
+        """A few words in a row, no sentence."""
+        return self.space.join(self._array[self._places(draws(key, count), stuffed=False)].tolist())
+
+    def capitalised(self, text: str) -> str:
+        """The text with its first letter as at the start of a sentence."""
+        if self.language == "tr" and text.startswith("i"):
+            return "İ" + text[1:]
+        return text[:1].upper() + text[1:]
+
+    def _places(self, bits: NDArray[np.uint64], *, stuffed: bool) -> NDArray[Any]:
+        if stuffed:
+            return COMMON_WORDS + (bits % np.uint64(len(self.words) - COMMON_WORDS)).astype(np.intp)
+        drawn: NDArray[Any] = self.table[bits & np.uint64((1 << _TABLE_BITS) - 1)]
+        return drawn
+
+    def _punctuated(self, words: list[str], bits: NDArray[np.uint64]) -> list[str]:
+        shortest, longest = SENTENCE_WORDS
+        fewest, most = PARAGRAPH_SENTENCES
+        lengths = (bits[: len(words) // shortest + 1] >> np.uint64(20)).tolist()
+        paragraphs: list[str] = []
+        sentences: list[str] = []
+        left = fewest
+        start = turn = 0
+        while start < len(words):
+            end = start + shortest + lengths[turn] % (longest - shortest + 1)
+            if len(words) - end < shortest:
+                end = len(words)
+            sentence = self.space.join(words[start:end]).removesuffix(self.comma)
+            sentences.append(self.capitalised(sentence) + self.stop)
+            start, turn, left = end, turn + 1, left - 1
+            if left == 0 or start == len(words):
+                paragraphs.append((self.space and " ").join(sentences))
+                sentences = []
+                left = fewest + lengths[turn % len(lengths)] // 64 % (most - fewest + 1)
+        return paragraphs
+
+
+@lru_cache(maxsize=64)
+def vocabulary(language: str) -> Vocabulary:
+    """The vocabulary of a language that wordfreq knows."""
+    import wordfreq  # 0.3 s to import: only whoever writes pages pays
+
+    frequencies = wordfreq.get_frequency_dict(language, "small")
+    scripts = _scripts(frequencies)
+    charsets = LEGACY_CHARSETS.get(language, ())
+    letters = frozenset(x for x in set("".join(frequencies)) if _writable(x, scripts, charsets))
+    words = (word for word in frequencies if letters.issuperset(word))
+    return Vocabulary(language, {word: frequencies[word] for word in islice(words, _MAX_WORDS)})
+
+
+def _scripts(frequencies: dict[str, float]) -> frozenset[str]:
+    """The scripts that the language is written in: its most used, and the kana that go with kanji."""
+    mass: Counter[str] = Counter()
+    for word in list(frequencies)[:2_000]:
+        mass[_script(word[0])] += 1
+    main = next(script for script, _ in mass.most_common() if script)
+    return _JAPANESE if main in _JAPANESE else frozenset({main})
+
+
+def _writable(letter: str, scripts: frozenset[str], charsets: tuple[str, ...]) -> bool:
+    """Whether a letter is one of the language's and can be written in all its encodings."""
+    try:
+        for charset in charsets:
+            (letter + letter.upper()).encode(charset)
+    except UnicodeEncodeError:
+        return False
+    return _script(letter) in scripts
+
+
+def _script(letter: str) -> str:
+    """LATIN, CYRILLIC, CJK …, or "" for what is no letter or part of one."""
+    if unicodedata.category(letter)[0] not in "LM":
+        return ""
+    return unicodedata.name(letter, "").partition(" ")[0]
+
+
+@lru_cache(maxsize=20_000)
+def _slug(word: str) -> str:
+    plain = unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode().lower()
+    return plain if len(plain) == len(word) else quote(word)

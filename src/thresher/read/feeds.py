@@ -1,0 +1,204 @@
+"""Sitemaps and feeds: the links they offer, read without an XML parser.
+
+Both are full of faults that stop an XML parser, and an XML parser is full of features (entities, external
+documents) that nobody wants to offer to strangers. A linear scan for the few elements that carry links
+reads what stands before and after a fault, and expands nothing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from thresher.page import Link
+from thresher.url import canonical, domain, host
+
+MAX_ANCHOR = 300  # characters of a title
+MAX_CONTENT = 10_000  # characters of an element; longer than any URL that we would follow
+SNIFFED_BYTES = 2048
+
+_BOILERPLATE = 0.5  # neither in the text of a page nor in a menu
+_ENCODING = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([a-zA-Z0-9_-]{1,20})[\"']")
+# Python knows many more codecs; some take quadratic time, some are not even for text.
+_CHARSETS = re.compile(
+    r"iso-8859-(?:[1-9]|1[013-6])|windows-125[0-8]|koi8-[ru]|gb2312|gbk|gb18030|big5|shift_jis|euc-(?:jp|kr)",
+    re.IGNORECASE,
+)
+_BEFORE_ROOT = re.compile(
+    r"\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^<>\[]*(?:\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE
+)
+_ROOT = re.compile(r"<(?:[\w.-]++:)?(urlset|sitemapindex|rss|feed|RDF)[\s/>]", re.IGNORECASE)
+
+# The tags that matter: (slash, prefix, name, attributes). An unclosed one ends where the next begins.
+_TAG = r"<(?:!--|!\[CDATA\[|({slash})(?:([\w.-]++):)?({names})(?=[\s/>])([^<>]*+)>?)"
+_SITEMAP_TAG = re.compile(_TAG.format(slash="", names="loc|link|sitemap|sitemapindex|urlset"))
+_FEED_TAG = re.compile(_TAG.format(slash="/?", names="link|title|guid|item|entry|source"))
+_ATTRIBUTE = re.compile(r"(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_REFERENCE = re.compile(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
+
+
+def kind_of(head: bytes) -> Literal["sitemap", "feed", ""]:
+    """Whether a document that begins like this is a sitemap or a feed, by its root element.
+
+    >>> kind_of(b'<?xml version="1.0"?><rss version="2.0">')
+    'feed'
+    """
+    text = _decoded(head[:SNIFFED_BYTES])
+    at = 0
+    while skipped := _BEFORE_ROOT.match(text, at):
+        at = skipped.end()
+    root = _ROOT.match(text, at)
+    if not root:
+        return ""
+    return "sitemap" if root[1].lower() in ("urlset", "sitemapindex") else "feed"
+
+
+def links(body: bytes, base_url: str, kind: Literal["sitemap", "feed"], max_links: int) -> tuple[Link, ...]:
+    """The first `max_links` distinct links of a sitemap or a feed; any bytes have some or none.
+
+    A sitemap speaks for its own registered domain only; a feed may link anywhere.
+    """
+    text = _decoded(body)
+    if kind == "feed":
+        return _distinct(_feed_links(text, base_url), max_links)
+    return _distinct(_of_domain(base_url, _sitemap_links(text, base_url)), max_links)
+
+
+def text_sitemap(body: bytes, base_url: str, max_links: int) -> tuple[Link, ...]:
+    """The first `max_links` distinct links of a sitemap in plain text, one URL on each line."""
+    lines = (match[0] for match in re.finditer(r"[^\r\n]+", _decoded(body)))
+    return _distinct(_of_domain(base_url, map(_link, lines)), max_links)
+
+
+def _sitemap_links(text: str, base_url: str) -> Iterator[Link | None]:
+    own_prefix, rel = None, ""
+    for tag in _tags(_SITEMAP_TAG, text):
+        _, prefix, name, attributes = tag.groups()
+        if name == "link":
+            alternate = _attributes(attributes)
+            if "hreflang" in alternate:
+                yield _link(alternate.get("href", ""), base_url, rel="alternate")
+        elif name in ("sitemapindex", "urlset"):
+            own_prefix, rel = prefix, "sitemap" if name == "sitemapindex" else ""
+        elif prefix in (None, own_prefix):  # <image:loc> and the like name no page
+            # A <sitemap> usually has a <loc>, but some write the URL without.
+            url = _content(text, tag.end()).partition("<")[0].strip()
+            if url:
+                yield _link(url, base_url if url.startswith("/") else None, rel=rel)
+
+
+def _feed_links(text: str, base_url: str) -> Iterator[Link | None]:
+    """The links of each item; where it has none, its identifier if that is a URL."""
+    item_prefix: str | None = None
+    in_item = in_source = False
+    title = guid = ""
+    urls: list[str] = []
+    for tag in _tags(_FEED_TAG, text):
+        slash, prefix, name, attributes = tag.groups()
+        if name in ("item", "entry"):
+            yield from _item_links(urls, guid, title, base_url)
+            in_item, in_source, item_prefix = not slash, False, prefix
+            title, guid, urls = "", "", []
+        elif name == "source":  # another feed that the item was taken from, with a title and links of its own
+            in_source = not slash and not attributes.endswith("/")
+        elif slash or in_source or not in_item:
+            continue
+        elif name == "link":
+            url = _content(text, tag.end()).strip() if prefix == item_prefix else ""
+            urls.append(url or _page_of(_attributes(attributes)))
+        elif prefix == item_prefix and name == "title":
+            title = title or _title(_content(text, tag.end()))
+        elif prefix == item_prefix:
+            guid = _content(text, tag.end()).strip()
+    yield from _item_links(urls, guid, title, base_url)
+
+
+def _item_links(urls: list[str], guid: str, title: str, base_url: str) -> Iterator[Link | None]:
+    found = [_link(url, base_url, anchor=title) for url in urls if url]
+    # isPermaLink is not asked: many items whose only URL is their guid have it wrong.
+    return iter(found or ([_link(guid, anchor=title)] if guid else []))
+
+
+def _page_of(attributes: dict[str, str]) -> str:
+    """Where an Atom link leads if it leads to the page itself: not to the feed, an enclosure, an editor."""
+    relation = attributes.get("rel", "alternate").rpartition("/")[2]
+    return attributes.get("href", "") if relation == "alternate" else ""
+
+
+def _tags(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The tags that a pattern asks for, outside of comments and CDATA sections."""
+    at = 0
+    while tag := pattern.search(text, at):
+        at = tag.end()
+        if tag[3]:
+            yield tag
+        else:
+            end = text.find("-->" if text[at - 1] == "-" else "]]>", at)
+            at = end + 3 if end >= 0 else len(text)
+
+
+def _content(text: str, at: int) -> str:
+    """The text from a position on to the next tag, with references resolved and CDATA sections opened."""
+    parts = []
+    while True:
+        end = text.find("<", at)
+        if end < 0:
+            end = len(text)
+        parts.append(_resolved(text[at:end][:MAX_CONTENT]))
+        if not text.startswith("<![CDATA[", end):
+            return "".join(parts)
+        close = text.find("]]>", end)
+        if close < 0:
+            close = len(text)
+        parts.append(text[end + len("<![CDATA[") : close][:MAX_CONTENT])
+        at = close + len("]]>")
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {name: _resolved(double or single) for name, double, single in _ATTRIBUTE.findall(text)}
+
+
+def _resolved(text: str) -> str:
+    """Text with the five entities of XML and character references; any other entity stays as it is."""
+    return _REFERENCE.sub(lambda reference: html.unescape(reference[0]), text) if "&" in text else text
+
+
+def _title(text: str) -> str:
+    """One line of text; titles are often HTML inside of XML, so references are resolved once more."""
+    return " ".join(html.unescape(text[: 4 * MAX_ANCHOR]).split())[:MAX_ANCHOR]
+
+
+def _link(url: str, base_url: str | None = None, anchor: str = "", rel: str = "") -> Link | None:
+    href = canonical(url, base_url)
+    return Link(href, anchor, _BOILERPLATE, in_text=False, rel=rel) if href else None
+
+
+def _of_domain(base_url: str, found: Iterable[Link | None]) -> Iterator[Link | None]:
+    base = canonical(base_url)
+    own_host = host(base) if base else ""
+    own = domain(own_host)
+    return (link for link in found if link and (host(link.url) == own_host or domain(host(link.url)) == own))
+
+
+def _distinct(found: Iterable[Link | None], max_links: int) -> tuple[Link, ...]:
+    by_url: dict[str, Link] = {}
+    for link in found:
+        if len(by_url) >= max_links:
+            break
+        if link:
+            by_url.setdefault(link.url, link)
+    return tuple(by_url.values())
+
+
+def _decoded(body: bytes) -> str:
+    """The text of an XML document, by its byte order mark or its own word, else as UTF-8."""
+    if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return body.decode("utf-16", "replace")
+    if body.startswith((b"<\0", b"\0<")):
+        return body.decode("utf-16-le" if body.startswith(b"<") else "utf-16-be", "replace")
+    declared = _ENCODING.match(body)
+    charset = declared[1].decode("ascii") if declared else ""
+    return body.decode(charset if _CHARSETS.fullmatch(charset) else "utf-8-sig", "replace")

@@ -1,0 +1,106 @@
+"""From a reply to a page: the steps of reading, in order."""
+
+from __future__ import annotations
+
+from thresher import url
+from thresher.config import Reading
+from thresher.page import Block, Page, Reply
+from thresher.read import boilerplate, feeds, fingerprint, html
+from thresher.read import links as page_links
+from thresher.read.badness import badness, model
+from thresher.read.charset import label_in
+from thresher.read.decode import GZIP_MAGIC, PIECE, decode, unpack
+from thresher.read.directives import directives
+from thresher.read.hostile import is_hostile
+from thresher.read.kind import SNIFFED, sniff_kind
+from thresher.read.language import languages, normalise
+
+ANCHORS_PER_LINK = 2  # how many times more links are looked at than kept: many are repeated
+_DEFAULTS = Reading()
+
+
+def read(reply: Reply, language: str = "", settings: Reading = _DEFAULTS) -> Page:
+    """Read a reply. Pure and total: any bytes give a page, and what is wrong with them is a value."""
+    headers = _headers(reply.headers)
+    content_type = _content_type(headers)
+    body, fault = unpack(
+        reply.body, ",".join(headers.get("content-encoding", [])), settings.max_decoded_bytes
+    )
+    if fault:
+        return Page(reply.url, "other", fault, charset_declared=label_in(content_type)[:40])
+    body = _unpacked_sitemap(body, settings.max_decoded_bytes)
+    kind, fault = sniff_kind(body, content_type)
+    if kind == "html":
+        return _read_html(reply, body, headers, language, settings)
+    asked = directives(headers, (), reply.fetched)
+    return Page(
+        url=reply.url,
+        kind=kind,
+        fault=fault,
+        html_bytes=len(body),
+        links=() if kind == "other" else feeds.links(body, reply.url, kind, settings.max_links),
+        raw_hash=fingerprint.raw_hash(body),
+        noindex=asked.noindex,
+        nofollow=asked.nofollow,
+        opt_out=asked.opt_out,
+    )
+
+
+def _read_html(
+    reply: Reply, body: bytes, headers: dict[str, list[str]], language: str, settings: Reading
+) -> Page:
+    document = decode(body, _content_type(headers), _top_level_domain(reply.url))
+    hostile = is_hostile(document.utf8)
+    markup = html.Markup() if hostile else html.scan(document.utf8, ANCHORS_PER_LINK * settings.max_links)
+    scores = boilerplate.score(markup)
+    blocks = tuple(map(Block, markup.texts, scores))
+    paragraphs = [block.text for block in blocks if block.boilerplate < page_links.TEXT]
+    text = "\n".join(paragraphs)
+    found = page_links.links(markup, reply.url, scores, settings.max_links)
+    expected = model(normalise(language) or language) if language else None
+    asked = directives(headers, markup.metas, reply.fetched)
+    return Page(
+        url=reply.url,
+        kind="html",
+        fault="hostile markup" if hostile else "",
+        html_bytes=len(body),
+        charset_declared=document.declared,
+        charset=document.charset,
+        title=markup.title,
+        blocks=blocks,
+        text=text,
+        languages=languages(text),
+        badness=badness(text, expected) if expected else None,
+        links=found,
+        raw_hash=fingerprint.raw_hash(body),
+        text_hash=fingerprint.text_hash(paragraphs),
+        noindex=asked.noindex,
+        nofollow=asked.nofollow,
+        license=page_links.licence(found),
+        opt_out=asked.opt_out,
+    )
+
+
+def _headers(raw: bytes) -> dict[str, list[str]]:
+    """All values of each header by its lower-cased name, read in one pass."""
+    found: dict[str, list[str]] = {}
+    for line in raw.decode("latin-1").split("\r\n")[1:]:
+        name, colon, value = line.partition(":")
+        if colon:
+            found.setdefault(name.strip().lower(), []).append(value.strip())
+    return found
+
+
+def _content_type(headers: dict[str, list[str]]) -> str:
+    return headers.get("content-type", [""])[0]
+
+
+def _top_level_domain(address: str) -> str:
+    return url.tld(url.host(address)) if address.count("/") >= 2 else ""
+
+
+def _unpacked_sitemap(body: bytes, limit: int) -> bytes:
+    """Sitemaps are often sent as gzip files, whatever the headers say; other bodies stay as they are."""
+    if body.startswith(GZIP_MAGIC) and feeds.kind_of(unpack(body[:PIECE], "gzip", limit).body[:SNIFFED]):
+        return unpack(body, "gzip", limit).body or body
+    return body

@@ -1,0 +1,182 @@
+"""URLs: one canonical form, the host, the registered domain, and signs of traps."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+
+import ada_url
+import xxhash
+from publicsuffixlist import PublicSuffixList
+
+MAX_URL_LENGTH = 2048  # the longest that servers and browsers agree on; longer ones are machine-made
+MAX_DEPTH = 12  # path segments
+MAX_REPEATS = 3  # /a/b/a/b/a/b: the sign of relative links that go ever deeper
+MAX_PARAMETERS = 8
+MAX_SAME_PARAMETER = 2  # ?page=2&page=3&page=4: the sign of links that add to the query they were found under
+
+# Parameters that name the visitor or the campaign, never the page; and parameters that are empty.
+_TRACKING = re.compile(
+    r"&(?:(?:utm_[a-z_]+|mtm_[a-z_]+|pk_[a-z_]+|fbclid|gclid|gclsrc|dclid|yclid|msclkid|mc_[ce]id|igshid|"
+    r"_ga|_gl|phpsessid|jsessionid|aspsessionid[a-z]*|sessionid|session_id|cfid|cftoken|zenid|oscsid)"
+    r"(?:=[^&]*)?)?(?=&|\Z)",
+    re.IGNORECASE,
+)
+_SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/;]*", re.IGNORECASE)
+# What most links look like: nothing in them that the URL standard would change, no segment that could be
+# `.` or `..`, no host that could be an address or needs IDNA. (origin), (path), (query), then a fragment.
+_PLAIN = re.compile(
+    r"(https?://(?:(?!xn--)[a-z0-9-]++\.)+[a-z]{2,}+(?=/))?"
+    r"(/?(?:(?:[A-Za-z0-9_~!$&()*+,=@-]|%(?!2[eE]))[A-Za-z0-9_~!$&()*+,=@.%-]*+/?)*)"
+    r"(?:\?([A-Za-z0-9_~!$&()*+,=@.%:/;?-]*+))?"
+    r"(?:#.*)?",
+    re.DOTALL,
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_suffixes = PublicSuffixList(accept_unknown=True)
+
+
+def canonical(url: str, base: str | None = None) -> str | None:
+    """The one form of a URL that the crawl uses, or None if it is not one to be crawled.
+
+    WHATWG parsing, then without user, default port, fragment, trailing dot of the host, tracking and
+    session parameters.
+
+    >>> canonical("../b?utm_source=x&p=2#top", "HTTP://Example.CZ:80/a/c")
+    'http://example.cz/b?p=2'
+    """
+    # A URL that is too long even before it is joined is not worth a parser's time.
+    if len(url) > 4 * MAX_URL_LENGTH:
+        return None
+    if base and len(base) > 4 * MAX_URL_LENGTH:
+        base = None
+    href = _plain(url, base) or _parsed(url, base)
+    return href if href and len(href) <= MAX_URL_LENGTH else None
+
+
+def absolute(url: str, base: str | None = None) -> str | None:
+    """The URL as the WHATWG standard parses it, whatever its scheme, or None where that fails."""
+    try:
+        href: str = ada_url.normalize_url(url) if base is None else ada_url.join_url(base, url)
+    except ValueError:
+        well_formed = _SURROGATE.sub("\ufffd", url)  # as browsers do with strings that are not Unicode
+        return None if well_formed == url else absolute(well_formed, base)
+    return href
+
+
+def _plain(url: str, base: str | None) -> str | None:
+    """The canonical form of a URL that needs no parser, or None: a short cut, never another answer."""
+    plain = _PLAIN.fullmatch(url)
+    if not plain:
+        return None
+    origin, path, query = plain.groups()
+    if not origin:
+        if not base or not path:
+            return None
+        roots = _roots(base)
+        if not roots:
+            return None
+        origin = roots[path[0] != "/"]
+    return f"{origin}{path}{_cleaned(query)}" if query else origin + path
+
+
+@lru_cache(maxsize=256)  # one page's links have one base
+def _roots(base: str) -> tuple[str, str] | None:
+    """What comes before a path that begins with a slash, and before one that does not."""
+    href = _parsed(base, None)
+    if not href:
+        return None
+    folder = href.partition("?")[0].rpartition("/")[0]
+    scheme, _, host, *_ = folder.split("/", 3)
+    return f"{scheme}//{host}", folder + "/"
+
+
+def _parsed(url: str, base: str | None) -> str | None:
+    href = absolute(url, base or None)
+    if not href or not href.startswith(("http://", "https://")):
+        return None
+    scheme, _, rest = href.partition("#")[0].partition("://")
+    authority, _, rest = rest.partition("/")
+    authority = authority.rpartition("@")[2]
+    if authority.endswith(".") or ".:" in authority:
+        name, colon, port = authority.partition(":")
+        name = name.rstrip(".")
+        # Parsed again, for `1..` is a name and `1` is an address.
+        return _parsed(f"{scheme}://{name}{colon}{port}/{rest}", None) if name else None
+    path, _, query = rest.partition("?")
+    if ";" in path:
+        shorter = _SESSION_IN_PATH.sub("", path)
+        if shorter != path:  # parsed again, for `/.;sid=1/a` leaves a dot
+            return _parsed(f"{scheme}://{authority}/{shorter}?{query}", None)
+    return f"{scheme}://{authority}/{path}{_cleaned(query)}"
+
+
+def _cleaned(query: str) -> str:
+    """`?` and the parameters that name the page, or nothing."""
+    kept = _TRACKING.sub("", "&" + query)
+    return "?" + kept[1:] if kept else ""
+
+
+def key(url: str) -> bytes:
+    """16 bytes that stand for a canonical URL; http and https of one address are one URL."""
+    return xxhash.xxh3_128_digest(url.partition("://")[2].encode("utf-8", "surrogatepass"))
+
+
+def host(url: str) -> str:
+    """Host name (and port, where it is not the default) of a canonical URL: `www.a.cz`, `a.cz:8080`."""
+    return url.split("/", 3)[2]
+
+
+@lru_cache(maxsize=200_000)
+def domain(host: str) -> str:
+    """The registered domain of a host, or the host itself where there is none (an IP address, a suffix)."""
+    name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+    return registrable(name) or name
+
+
+def registrable(name: str) -> str | None:
+    """The registered domain by the public suffix list, or None where the name has none."""
+    if name.startswith("[") or name.replace(".", "").isdigit():
+        return None
+    registered: str | None = _suffixes.privatesuffix(name.lower())
+    return registered
+
+
+def tld(host: str) -> str:
+    """The last label of a host name: `cz`; "" for an address."""
+    name = host.partition(":")[0]
+    label = name.rpartition(".")[2]
+    return "" if host.startswith("[") or label.isdigit() else label
+
+
+def trap(url: str) -> str:
+    """What makes a URL look like an endless machine's, or "".
+
+    >>> trap("http://a.cz/x/y/x/y/x/y/x/y")
+    'repeated segments'
+    """
+    path, _, query = url.partition("?")
+    slashes = path.count("/") - 2  # those of `http://`
+    if slashes > MAX_REPEATS:
+        segments = [segment for segment in path.split("/")[3:] if segment]
+        if len(segments) > MAX_DEPTH:
+            return "too deep"
+        if _repeated(segments, MAX_REPEATS):
+            return "repeated segments"
+    if "&" in query:
+        parameters = query.split("&")
+        if len(parameters) > MAX_PARAMETERS:
+            return "too many parameters"
+        if len(parameters) > MAX_SAME_PARAMETER:
+            names = [parameter.partition("=")[0] for parameter in parameters]
+            if _repeated(names, MAX_SAME_PARAMETER):
+                return "repeated parameter"
+    return ""
+
+
+def _repeated(names: list[str], times: int) -> bool:
+    """Whether some name occurs more often than so many times."""
+    if len(names) - len(set(names)) < times:
+        return False
+    return max(Counter(names).values()) > times

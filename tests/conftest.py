@@ -1,0 +1,19 @@
+"""What several tests need: a toy web on loopback, and data of other projects where it is present."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def suites() -> Path:
+    """Conformance data written by other people; the tests that need it are skipped where it is not."""
+    folder = Path(os.environ.get("THRESHER_SUITES", ROOT.parent / "shared" / "suites"))
+    if not folder.is_dir():
+        pytest.skip(f"no conformance suites in {folder}; set THRESHER_SUITES")
+    return folder

@@ -1,0 +1,124 @@
+"""What must be true of a corpus of the toy web, however often its crawler was killed."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from pathlib import Path
+
+from fastwarc.warc import ArchiveIterator as FastIterator
+from warcio.archiveiterator import ArchiveIterator
+
+import thresher
+from thresher.config import Scope
+from thresher.crawl.scope import Gate
+from thresher.lab.toyweb import ToyWeb, reachable, seeds, truth
+from thresher.url import host, key
+
+HOST_PAGES = 250
+TOLERANCE = 0.002  # seconds: the server looks at its clock when a request has arrived
+SETTINGS = {
+    "polite": {"delay": 0.0, "contact": "test@example.org", "backoff": 0.05, "robots_retry": 600.0},
+    "policy": {"name": "bfs"},
+    "budget": {"host_pages": HOST_PAGES},
+    "fetch": {"connections": 50},
+}
+
+
+def start(web: ToyWeb) -> list[str]:
+    return [url for urls in seeds(web).values() for url in urls]
+
+
+def expected(web: ToyWeb) -> dict[str, bool]:
+    """Every URL that an obedient crawler has to fetch -> whether its text is to be kept."""
+    gate = Gate(Scope())
+    walk = reachable(web, start(web), follow=lambda url: gate.admits(url, None))
+    return {url: found.keepable for url, found in walk if not found.trap and found.kind != "robots"}
+
+
+def check_crawl(directory: Path, web: ToyWeb) -> None:
+    """All that the oracle wants is there, once; nothing else is."""
+    corpus = thresher.open(directory)
+    outcomes = corpus.outcomes().to_pylist()
+    wanted = expected(web)
+    urls = [row["url"] for row in outcomes]
+    assert [row["seq"] for row in outcomes] == list(range(len(outcomes)))
+    assert [url for url, count in Counter(map(key, urls)).items() if count > 1] == []
+
+    tried = {key(url) for url in urls}
+    lost = [url for url in wanted if key(url) not in tried]
+    assert lost == []
+    answered = {row["url"] for row in outcomes if row["outcome"] != "disallowed"}
+    assert [url for url in answered if truth(web, url).disallowed] == []
+
+    kept = corpus.docs(["url"]).column("url").to_pylist()
+    groups = Counter(truth(web, url).group for url in kept)
+    assert [group for group, count in groups.items() if count > 1] == []
+    assert {truth(web, url).group for url, keepable in wanted.items() if keepable} - set(groups) == set()
+    assert [url for url in kept if not truth(web, url).keepable] == []
+    assert sorted(kept) == sorted(row["url"] for row in outcomes if row["outcome"] == "kept")
+
+
+def check_raw(directory: Path) -> None:
+    """Every answered URL has one WARC record, its row leads to it, and other people's tools read every file."""
+    corpus = thresher.open(directory)
+    rows = {
+        (row["warc_file"], row["warc_offset"]): row["url"]
+        for row in corpus.outcomes(["url", "warc_file", "warc_offset"]).to_pylist()
+        if row["warc_file"] is not None
+    }
+    records = {}
+    for path in sorted((directory / "warc").iterdir()):
+        gzip.decompress(path.read_bytes())
+        with path.open("rb") as file:
+            reader = ArchiveIterator(file, check_digests="raise")
+            for record in reader:
+                record.raw_stream.read()
+                if record.rec_type == "response":
+                    records[path.name, reader.get_record_offset()] = record.rec_headers.get_header(
+                        "WARC-Target-URI"
+                    )
+        with path.open("rb") as file:
+            assert all(record.verify_block_digest() for record in FastIterator(file, parse_http=False))
+    assert records == rows
+    for document in corpus:
+        assert corpus.raw(document).url == document.url
+
+
+def check_books(directory: Path) -> None:
+    """The figures are those of the tables."""
+    corpus = thresher.open(directory)
+    outcomes = corpus.outcomes().to_pandas()
+    stats = corpus.stats()
+    assert stats["bytes"]["downloaded"] == outcomes["bytes"].sum()
+    assert (
+        stats["bytes"]["text"]
+        == outcomes["text_bytes"].sum()
+        == corpus.docs(["text_bytes"])["text_bytes"].to_pandas().sum()
+    )
+    assert stats["pages"]["kept"] == (outcomes["outcome"] == "kept").sum() == len(corpus)
+    assert stats["pages"]["failed"] == (outcomes["outcome"] == "failed").sum()
+    assert stats["seen_urls"] == len(outcomes) + stats["queue"] + stats["queue_closed"]
+    leftovers = [path.name for path in directory.rglob("*") if path.name.endswith((".tmp", ".open"))]
+    assert leftovers == []
+
+
+def check_journal(journal: Path, web: ToyWeb, delay: float) -> Counter[str]:
+    """The server's own record: robots obeyed, every host left alone between two requests. Counts requests."""
+    last: dict[str, float] = {}
+    requests: Counter[str] = Counter()
+    hasty = []
+    for line in journal.read_text().splitlines():
+        moment, name, path, _ = line.split("\t")
+        url = f"http://{name}{path}"
+        if path != "/robots.txt":
+            assert not truth(web, url).disallowed, url
+        requests[url] += 1
+        if name in last:
+            gap = float(moment) - last[name]
+            if gap < delay - TOLERANCE:
+                hasty.append((gap, url))
+        last[name] = float(moment)
+    assert hasty == []
+    assert {host(url) for url in requests} == set(last)
+    return requests

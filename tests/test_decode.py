@@ -1,0 +1,207 @@
+"""Content encodings and character encodings: what comes out, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thresher.read.charset import CODECS, declared_inside, named, sniff
+from thresher.read.decode import decode, unpack
+
+LIMIT = 32 << 20
+PAGE = "<p>Příliš žluťoučký kůň úpěl ďábelské ódy.</p>\n".encode() * 400
+
+
+def raw_deflate(data: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=-15)
+    return compressor.compress(data) + compressor.flush()
+
+
+PACKED = {
+    "gzip": gzip.compress(PAGE),
+    "x-gzip": gzip.compress(PAGE[:100]) + gzip.compress(PAGE[100:]),
+    "deflate": zlib.compress(PAGE),
+    "Deflate ": raw_deflate(PAGE),
+    "br": brotli.compress(PAGE),
+    "zstd": zstandard.compress(PAGE),
+    "identity": PAGE,
+    "": PAGE,
+    "gzip, br": brotli.compress(gzip.compress(PAGE)),
+}
+
+
+@pytest.mark.parametrize("coding", PACKED)
+def test_every_coding_of_the_web_is_undone(coding: str) -> None:
+    assert unpack(PACKED[coding], coding, LIMIT) == (PAGE, "")
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
+def test_a_bomb_costs_little_and_is_named(coding: str) -> None:
+    mebibyte = bytes(1 << 20)
+    packers = {
+        "gzip": zlib.compressobj(wbits=31),
+        "deflate": zlib.compressobj(),
+        "zstd": zstandard.ZstdCompressor().compressobj(),
+    }
+    if coding == "br":
+        packer = brotli.Compressor(quality=1)
+        bomb = b"".join(packer.process(mebibyte) for _ in range(64)) + packer.finish()
+    else:
+        packer = packers[coding]
+        bomb = b"".join(packer.compress(mebibyte) for _ in range(64)) + packer.flush()
+    tracemalloc.start()
+    try:
+        assert unpack(bomb, coding, 4 << 20) == (b"", "decompression bomb")
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_body_may_be_exactly_as_large_as_allowed() -> None:
+    assert unpack(gzip.compress(bytes(1000)), "gzip", 1000).body == bytes(1000)
+    assert unpack(gzip.compress(bytes(1001)), "gzip", 1000).fault == "decompression bomb"
+
+
+def test_codings_that_are_unknown_or_too_many_are_faults() -> None:
+    assert unpack(PAGE, "rot13", LIMIT).fault == "unknown encoding"
+    assert unpack(PAGE, "gzip, gzip, gzip", LIMIT).fault == "too many encodings"
+
+
+def test_a_stream_cut_off_gives_what_came_before() -> None:
+    incompressible = os.urandom(50_000)
+    for coding, packed in {
+        "gzip": gzip.compress(incompressible),
+        "br": brotli.compress(incompressible),
+        "deflate": zlib.compress(incompressible),
+    }.items():
+        body, fault = unpack(packed[:-20_000], coding, LIMIT)
+        assert fault == ""
+        assert len(body) > 10_000
+        assert incompressible.startswith(body)
+
+
+def test_a_stream_of_rubbish_is_a_fault_but_plain_markup_under_a_false_label_is_read() -> None:
+    assert unpack(b"\xff\xfe rubbish", "gzip", LIMIT).fault == "damaged encoding"
+    assert unpack(b"<html>plain", "gzip", LIMIT).body == b"<html>plain"
+
+
+@given(st.binary(max_size=400), st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br"]))
+def test_no_bytes_break_a_decompressor(body: bytes, coding: str) -> None:
+    assert unpack(body, coding, 1 << 16).fault in ("", "damaged encoding", "decompression bomb")
+
+
+def test_encodings_are_found_as_the_html_standard_says(suites: Path) -> None:
+    cases = []
+    for file in sorted((suites / "encoding").glob("*.dat")):
+        for case in file.read_bytes().split(b"#data\n")[1:]:
+            data, _, encoding = case.partition(b"\n#encoding\n")
+            cases.append((data, encoding.split(b"\n")[0].decode().strip()))
+    assert len(cases) == 82
+    assert [(data, wanted) for data, wanted in cases if sniff(data) != named(wanted)] == []
+
+
+TEXTS = {
+    "windows-1250": "Příliš žluťoučký kůň úpěl ďábelské ódy a šel si lehnout. ",
+    "windows-1251": "Широкая электрификация южных губерний даст мощный толчок. ",
+    "windows-1252": "Le cœur déçu mais l'âme plutôt naïve, Louÿs rêva de crapaüter. ",
+    "windows-1254": "Pijamalı hasta, yağız şoföre çabucak güvendi ve teşekkür etti. ",
+    "windows-1253": "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία, είπε και έφυγε. ",
+    "shift_jis": "いろはにほへと散りぬるを我が世誰ぞ常ならむ。",
+    "euc-jp": "いろはにほへと散りぬるを我が世誰ぞ①常ならむ。",
+    "iso-2022-jp": "いろはにほへと散りぬるを我が世誰ぞ常ならむ。",
+    "gbk": "我们在这里看书，他们也来了。",
+    "big5": "我們在這裡看書，他們也來了。",
+    "euc-kr": "우리는 여기에서 책을 읽고 있습니다. ",
+    "koi8-r": "Съешь же ещё этих мягких французских булок. ",
+    "utf-16le": "<p>Kůň pěl ódy</p>",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_declared_encoding_is_decoded(name: str) -> None:
+    text = TEXTS[name] * 20
+    document = decode(text.encode(CODECS[name]), f"text/html; charset={name}")
+    assert (document.utf8.decode(), document.charset, document.declared) == (text, name, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["windows-1250", "windows-1251", "shift_jis", "euc-kr", "big5", "iso-2022-jp"]
+)
+def test_an_undeclared_encoding_is_guessed(name: str) -> None:
+    text = TEXTS[name] * 20
+    document = decode(text.encode(CODECS[name]), "text/html")
+    assert document.utf8.decode() == text
+    assert document.declared == ""
+
+
+def test_utf8_beats_a_label_that_says_otherwise() -> None:
+    czech = TEXTS["windows-1250"].encode()
+    for label in ("iso-8859-1", "windows-1250", "gbk"):
+        assert decode(czech, f"text/html; charset={label}") == (czech, "utf-8", label)
+
+
+def test_a_page_that_is_not_the_utf8_it_claims_to_be_is_guessed() -> None:
+    text = TEXTS["windows-1250"] * 20
+    document = decode(text.encode("cp1250"), "text/html; charset=utf-8")
+    assert (document.utf8.decode(), document.charset, document.declared) == (text, "windows-1250", "utf-8")
+
+
+def test_a_few_broken_bytes_do_not_overturn_a_label() -> None:
+    document = decode("Příliš žluťoučký kůň".encode() * 9 + b"\xff\xff\xff\xff.", "text/html; charset=utf-8")
+    assert document.charset == "utf-8"
+    assert document.utf8.decode().endswith("kůň\ufffd\ufffd\ufffd\ufffd.")
+
+
+def test_a_last_character_cut_in_two_is_dropped() -> None:
+    assert decode("kůň".encode()[:-1], "").utf8.decode() == "ků"
+
+
+def test_a_byte_order_mark_beats_the_header_and_is_taken_off() -> None:
+    document = decode("\ufeffkůň".encode("utf-16-le"), "text/html; charset=utf-8")
+    assert (document.utf8.decode(), document.charset, document.declared) == ("kůň", "utf-16le", "utf-8")
+
+
+def test_the_header_beats_the_page() -> None:
+    body = b"<meta charset=windows-1251>" + TEXTS["windows-1250"].encode("cp1250")
+    assert decode(body, "text/html; charset=windows-1250").charset == "windows-1250"
+    assert decode(body, "text/html; charset=nonsense").charset == "windows-1251"
+
+
+def test_utf7_is_never_decoded_and_dangerous_encodings_give_nothing() -> None:
+    attack = b"+ADw-script+AD4-alert(1)+ADw-/script+AD4-"
+    assert decode(attack, "text/html; charset=utf-7").utf8 == attack
+    assert decode(b"\x1b$)C\x0e!!", "text/html; charset=iso-2022-kr").utf8.decode() == "\ufffd"
+
+
+def test_a_declaration_late_in_the_page_is_found_like_a_parser_finds_it() -> None:
+    late = b"<!--" + b"x" * 3000 + b"--><meta charset=koi8-r>"
+    assert declared_inside(late) == "koi8-r"
+
+
+def test_labels_mean_what_browsers_take_them_for() -> None:
+    meanings = {"latin1": "windows-1252", "US-ASCII": "windows-1252", " iso-8859-9\n": "windows-1254"}
+    meanings |= {"gb2312": "gbk", "x-sjis": "shift_jis", "ks_c_5601-1987": "euc-kr", "unicode": "utf-16le"}
+    assert {label: named(label) for label in meanings} == meanings
+    assert named("utf-7") is None
+
+
+@given(st.binary(max_size=600), st.sampled_from(["", *CODECS, "nonsense"]))
+def test_any_bytes_under_any_label_become_utf8(body: bytes, label: str) -> None:
+    document = decode(body, f"text/html; charset={label}" if label else "", "cz")
+    document.utf8.decode("utf-8")
+    assert document.charset in CODECS
+
+
+@given(st.binary(max_size=300))
+def test_sniffing_always_names_an_encoding(tail: bytes) -> None:
+    assert sniff(b"<meta " + tail) in CODECS
+    assert sniff(tail, "windows-1251") in CODECS

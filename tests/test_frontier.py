@@ -1,0 +1,230 @@
+"""The frontier: breadth first in a host, fair turns across hosts, nothing lost in a crash."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
+
+from thresher.crawl import frontier as frontier_module
+from thresher.crawl.frontier import Frontier
+from thresher.crawl.state import State
+from thresher.page import Candidate
+from thresher.url import host as host_of
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def candidate(host: str, path: int, depth: int = 0) -> Candidate:
+    return Candidate(f"http://{host}/{path}", depth=depth)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return State(tmp_path)
+
+
+def drain(frontier: Frontier) -> list[str]:
+    """All URLs in the order they are handed out, hosts freed at once."""
+    urls = []
+    while taken := frontier.take():
+        urls.append(taken.url)
+        frontier.finish(taken)
+        frontier.free(host_of(taken.url), 0.0)
+    return urls
+
+
+def test_a_host_hands_out_its_shallowest_urls_first(state: State) -> None:
+    frontier = Frontier(state, Clock())
+    frontier.add(
+        [candidate("a.cz", 1, depth=2), candidate("a.cz", 2, depth=1), candidate("a.cz", 3, depth=1)]
+    )
+    assert drain(frontier) == ["http://a.cz/2", "http://a.cz/3", "http://a.cz/1"]
+
+
+def test_hosts_take_turns_however_many_urls_they_have(state: State) -> None:
+    frontier = Frontier(state, Clock())
+    frontier.add([candidate("big.cz", path) for path in range(100)] + [candidate("small.cz", 1)])
+    assert "http://small.cz/1" in drain(frontier)[:2]
+
+
+def test_a_host_is_never_visited_twice_at_once_nor_within_its_delay(state: State) -> None:
+    clock = Clock()
+    frontier = Frontier(state, clock)
+    frontier.add([candidate("a.cz", 1), candidate("a.cz", 2)])
+    first = frontier.take()
+    assert first
+    assert frontier.take() is None
+    frontier.free("a.cz", clock.now + 5)
+    frontier.finish(first)
+    assert frontier.take() is None
+    assert frontier.next_turn() == clock.now + 5
+    clock.now += 5
+    assert frontier.take()
+
+
+def test_a_host_that_ran_empty_still_rests_when_it_gets_a_new_url(state: State) -> None:
+    clock = Clock()
+    frontier = Frontier(state, clock)
+    frontier.add([candidate("a.cz", 1)])
+    taken = frontier.take()
+    assert taken
+    frontier.finish(taken)
+    frontier.free("a.cz", clock.now + 5)
+    frontier.add([candidate("a.cz", 2)])
+    assert frontier.take() is None
+    clock.now += 5
+    assert frontier.take() == candidate("a.cz", 2)
+
+
+def test_a_url_put_back_is_next_and_one_queued_again_is_last(state: State) -> None:
+    frontier = Frontier(state, Clock())
+    frontier.add([candidate("a.cz", path) for path in range(3)])
+    taken = frontier.take()
+    assert taken
+    frontier.put_back(taken)
+    frontier.free("a.cz", 0.0)
+    assert frontier.take() == taken
+    frontier.requeue(taken, replace(taken, tries=1))
+    frontier.free("a.cz", 0.0)
+    assert drain(frontier) == ["http://a.cz/1", "http://a.cz/2", "http://a.cz/0"]
+
+
+def test_a_closed_host_hands_out_nothing_and_counts_as_empty(state: State) -> None:
+    frontier = Frontier(state, Clock())
+    frontier.add([candidate("a.cz", 1), candidate("a.cz", 2), candidate("b.cz", 1)])
+    frontier.close("a.cz", "low yield")
+    frontier.add([candidate("a.cz", 3)])
+    assert len(frontier) == 1
+    assert frontier.closed_hosts == 1
+    assert drain(frontier) == ["http://b.cz/1"]
+    assert frontier.next_turn() is None
+
+
+def test_when_a_crawl_goes_on_every_host_rests_first(state: State) -> None:
+    clock = Clock()
+    before = Frontier(state, clock)
+    before.add([candidate("a.cz", 1)])
+    before.flush()
+    state.commit()
+    frontier = Frontier(state, clock, first_turn=lambda host: 7.0)
+    frontier.add([candidate("new.cz", 1)])  # it may have been visited just before a crash, unrecorded
+    assert frontier.take() is None
+    assert frontier.next_turn() == clock.now + 7
+
+
+def test_memory_holds_only_the_head_of_a_long_queue(state: State) -> None:
+    frontier = Frontier(state, Clock())
+    frontier.add([candidate("a.cz", path) for path in range(5000)])
+    frontier.flush()
+    state.commit()
+    frontier.committed()
+    host = frontier._hosts["a.cz"]
+    assert len(host.head) + len(host.tail) <= frontier_module.HEAD
+    assert len(drain(frontier)) == 5000
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    """Against a model: what is queued, what is taken, and what a crash brings back."""
+
+    @initialize(head=st.integers(1, 5))
+    def start(self, head: int) -> None:
+        import tempfile
+
+        self.directory = tempfile.TemporaryDirectory()
+        self.state = State(Path(self.directory.name))
+        self.head, frontier_module.HEAD = frontier_module.HEAD, head
+        self.clock = Clock()
+        self.frontier = Frontier(self.state, self.clock)
+        self.queued: Counter[str] = Counter()
+        self.durable: Counter[str] = Counter()
+        self.taken: list[Candidate] = []
+        self.visiting: set[str] = set()
+        self.paths = 0
+
+    def teardown(self) -> None:
+        frontier_module.HEAD = self.head
+        self.state.close()
+        self.directory.cleanup()
+
+    @rule(
+        host=st.sampled_from(["a.cz", "b.cz", "c.cz"]),
+        depths=st.lists(st.integers(0, 3), min_size=1, max_size=8),
+    )
+    def add(self, host: str, depths: list[int]) -> None:
+        new = []
+        for depth in depths:
+            self.paths += 1
+            new.append(candidate(host, self.paths, depth))
+        self.frontier.add(new)
+        self.queued.update(link.url for link in new)
+
+    @rule()
+    def take(self) -> None:
+        taken = self.frontier.take()
+        waiting = {host_of(url) for url in self.queued} - self.visiting
+        waiting = {
+            host
+            for host in waiting
+            if any(host_of(url) == host and url not in {t.url for t in self.taken} for url in self.queued)
+        }
+        assert (taken is not None) == bool(waiting)
+        if taken:
+            assert host_of(taken.url) not in self.visiting
+            assert self.queued[taken.url] == 1
+            assert taken.url not in {t.url for t in self.taken}
+            self.taken.append(taken)
+            self.visiting.add(host_of(taken.url))
+
+    @precondition(lambda self: self.taken)
+    @rule(data=st.data(), ending=st.sampled_from(["finish", "put back", "requeue", "free only"]))
+    def end_visit(self, data: st.DataObject, ending: str) -> None:
+        taken = data.draw(st.sampled_from(self.taken))
+        host = host_of(taken.url)
+        if ending == "finish":
+            self.frontier.finish(taken)
+            del self.queued[taken.url]
+        elif ending == "put back":
+            self.frontier.put_back(taken)
+        elif ending == "requeue":
+            self.frontier.requeue(taken, replace(taken, tries=taken.tries + 1))
+        if ending != "free only":
+            self.taken.remove(taken)
+        if host in self.visiting:
+            self.frontier.free(host, 0.0)
+            self.visiting.discard(host)
+
+    @rule()
+    def commit(self) -> None:
+        self.frontier.flush()
+        self.state.commit()
+        self.frontier.committed()
+        self.durable = self.queued.copy()
+
+    @rule()
+    def crash(self) -> None:
+        self.state.close()
+        self.state = State(Path(self.directory.name))
+        self.frontier = Frontier(self.state, self.clock)
+        self.queued = self.durable.copy()
+        self.taken, self.visiting = [], set()
+
+    @invariant()
+    def counts_agree(self) -> None:
+        if hasattr(self, "frontier"):
+            assert len(self.frontier) == sum(self.queued.values())
+
+
+TestFrontierMachine = FrontierMachine.TestCase
+TestFrontierMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

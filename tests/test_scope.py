@@ -1,0 +1,40 @@
+"""Scope: which links may enter the frontier."""
+
+from __future__ import annotations
+
+import pytest
+
+from thresher.config import Scope
+from thresher.crawl.scope import Gate
+
+URL = "http://www.a.cz/x?page=2"
+
+
+@pytest.mark.parametrize(
+    ("scope", "source", "admitted"),
+    [
+        (Scope(), "www.a.cz", True),
+        (Scope(tlds=("cz", ".sk")), None, True),
+        (Scope(tlds=("sk",)), None, False),
+        (Scope(hosts=("a.cz",)), None, True),
+        (Scope(hosts=("www.a.cz",)), None, True),
+        (Scope(hosts=("b.a.cz", "xa.cz")), None, False),
+        (Scope(internal=False), "www.a.cz", False),
+        (Scope(internal=False), "b.cz", True),
+        (Scope(external=False), "b.cz", False),
+        (Scope(external=False), "www.a.cz", True),
+        (Scope(external=False), None, True),
+        (Scope(queries=False), None, False),
+        (Scope(include=(r"page=\d",)), None, True),
+        (Scope(include=("nothing",)), None, False),
+        (Scope(exclude=("page",)), None, False),
+    ],
+)
+def test_a_url_is_admitted_by_every_rule_or_not_at_all(
+    scope: Scope, source: str | None, admitted: bool
+) -> None:
+    assert Gate(scope).admits(URL, source) == admitted
+
+
+def test_a_sign_of_a_trap_keeps_a_url_out() -> None:
+    assert not Gate(Scope()).admits("http://a.cz/" + "x/y/" * 5, None)
