@@ -138,7 +138,8 @@ def _wait_for_pages(crawler: subprocess.Popen[bytes], directory: Path) -> None:
     pytest.fail("the crawl told of no pages")
 
 
-def test_a_full_disk_ends_the_crawl_with_a_message_and_room_lets_it_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [20_000, 400_000])
+def test_a_full_disk_ends_the_crawl_with_a_message_and_room_lets_it_go_on(tmp_path: Path, room: int) -> None:
     """A limit on the size of files stands in for a disk: it fails writes in just the same places."""
     directory = tmp_path / "corpus"
     directory.mkdir()
@@ -165,12 +166,14 @@ def test_a_full_disk_ends_the_crawl_with_a_message_and_room_lets_it_go_on(tmp_pa
             capture_output=True,
             check=False,
             timeout=300,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000)),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
         )
         assert full.returncode == 1, full.stderr.decode()
         assert b"disk_full" in full.stderr
         assert b"Traceback" not in full.stderr
-        again = subprocess.run(command, capture_output=True, check=False, timeout=300)
+        again = subprocess.run(
+            [*command, "--seeds", str(seeds)], capture_output=True, check=False, timeout=300
+        )
         assert again.returncode == 0, again.stderr.decode()
     check_crawl(directory, WEB)
     check_raw(directory)

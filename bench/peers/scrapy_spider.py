@@ -6,6 +6,7 @@ scrapy runspider scrapy_spider.py -O pages.jsonl:jsonlines -a seeds=FILE -a host
 
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import trafilatura
 from scrapy import Request, Spider
@@ -18,7 +19,7 @@ class CorpusSpider(Spider):
     """Reads every HTML page it is sent, writes its main text and follows its links, breadth first."""
 
     name = "corpus"
-    custom_settings = {
+    custom_settings: ClassVar = {
         "ROBOTSTXT_OBEY": True,
         "USER_AGENT": "corpus-spider/1.0 (+mailto:bench@example.org)",
         "CONCURRENT_REQUESTS": 200,

@@ -251,6 +251,7 @@ def export(
     *,
     format: str,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    tld: Annotated[list[str] | None, Many] = None,
     opted_out: Annotated[bool, Parameter(negative=())] = False,
     json: AsJson = False,
 ) -> None:
@@ -264,16 +265,21 @@ def export(
         jsonl, txt, vertical or parquet.
     output
         File to write, .gz and .zst compress; stdout if left out.
+    tld
+        Only documents from hosts under these top-level domains: one sub-corpus per country.
     opted_out
         Also documents whose publishers object to their use for machine learning or data mining.
     """
     import thresher
     from thresher.store.formats import export as write
 
-    count = write(thresher.open(directory), format, output or sys.stdout.buffer, opted_out=opted_out)
+    corpus = thresher.open(directory)
+    count = write(corpus, format, output or sys.stdout.buffer, tlds=tld or (), opted_out=opted_out)
     if json and output:
         _print_json({"documents": count, "output": str(output)})
-    _say(f"{count:,} documents written")
+    _say(f"{count:,} of {len(corpus):,} documents written")
+    if not opted_out:
+        _say("documents whose publishers opted out of text mining are left out; --opted-out takes them too")
 
 
 @app.command

@@ -81,6 +81,7 @@ class Fetch(Section, frozen=True):
     max_header_bytes: int = 64 * KIB
     max_body_bytes: int = 8 * MIB
     max_redirects: int = 8
+    encodings: tuple[str, ...] = ("gzip",)  # asked for; every WARC tool reads gzip, few read br and zstd
     ports: tuple[int, ...] = (80, 443, 8000, 8008, 8080, 8443)
     dns_seconds: float = 3_600.0  # longest that an answer is believed
     dns_negative_seconds: float = 600.0

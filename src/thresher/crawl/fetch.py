@@ -68,7 +68,7 @@ class Fetcher:
         self._settings = settings
         self._fixed_route = _route(*connect_to) if connect_to else ""
         self._options = _constant_options(settings, user_agent, with_tls=not connect_to)
-        self._headers = ["Accept-Encoding: gzip, br, zstd"]
+        self._headers = [f"Accept-Encoding: {', '.join(settings.encodings) or 'identity'}"]
         if language:
             self._headers.append(f"Accept-Language: {language}, *;q=0.5")
         self._resolver = resolver or Resolver(settings, allow=allow)

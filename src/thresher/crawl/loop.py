@@ -27,7 +27,8 @@ from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import DISALLOW_ALL, MAX_ROBOTS_BYTES, Robots
 from thresher.crawl.scope import Gate
 from thresher.crawl.seen import Seen
-from thresher.crawl.yields import Closing, Tally, Yields
+from thresher.crawl.status import status
+from thresher.crawl.yields import Closing, Yields
 from thresher.engine.local import Readers
 from thresher.judge import judge
 from thresher.page import Candidate, Failure, Link, Page, Reply, Via
@@ -41,7 +42,6 @@ ROBOTS_REDIRECTS = 5
 PASSING = (408, 425, 500, 502, 504, *BUSY)  # statuses worth another try
 MAX_PENDING = 64 << 20  # bytes of raw pages before a commit is made early
 MAX_BACKLOG = 256 << 20  # bytes that may wait for readers before fetching pauses
-SHOWN_HOSTS = 5  # best and worst, in the status
 
 
 class CrawlFault(Exception):
@@ -448,45 +448,9 @@ class Crawl:
 
     def status(self) -> dict[str, Any]:
         """The figures of `thresher status --json`."""
-        figures, frontier, budget = self.ledger.figures, self.frontier, self._config.budget
-        kept = figures.outcomes.get("kept", 0)
-        pages = {kind: figures.outcomes.get(kind, 0) for kind in ("kept", "failed", "redirect", "disallowed")}
-        return {
-            "language": self._config.language,
-            "policy": self._config.policy.name,
-            "pages": {
-                "fetched": figures.fetched,
-                **pages,
-                "quarantined": figures.outcomes.get("quarantined", 0),
-                "rejected": figures.rejected,
-            },
-            "bytes": {
-                "downloaded": figures.downloaded,
-                "robots": figures.robots_bytes,
-                "text": figures.text_bytes,
-            },
-            "yield": {
-                "bytes": figures.text_bytes / figures.downloaded if figures.downloaded else 0.0,
-                "documents": kept / figures.fetched if figures.fetched else 0.0,
-            },
-            "hosts": {
-                "seen": frontier.hosts,
-                "open": frontier.hosts - frontier.closed_hosts,
-                "closed": frontier.closed_hosts,
-                "best": [_host_figures(name, tally) for name, tally in self.yields.best(SHOWN_HOSTS)],
-                "worst": [_host_figures(name, tally) for name, tally in self.yields.worst(SHOWN_HOSTS)],
-            },
-            "queue": len(frontier),
-            "queue_closed": frontier.queued_closed,
-            "connections": len(self._visits),
-            "seen_urls": self.seen.count,
-            "budget": {"pages": budget.pages, "bytes": budget.bytes, "seconds": budget.seconds},
-            "time": {"wall_s": figures.wall_s, "cpu_s": figures.cpu_s},
-        }
-
-
-def _host_figures(name: str, tally: Tally) -> dict[str, Any]:
-    return {"host": name, "yield": tally.rate, "pages": tally.pages, "kept": tally.kept}
+        return status(
+            self._config, self.ledger.figures, self.frontier, self.seen, self.yields, len(self._visits)
+        )
 
 
 def _may_follow(link: Link, feeds: bool) -> bool:

@@ -117,8 +117,18 @@ def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *,
             "(it is sent with every request, and kept in corpus.toml)"
         )
     if fresh or changed != config:
-        _write(directory, changed)
+        _write(directory / "corpus.toml", configuration.dump(changed))
+    if seeds.urls:
+        known = _known_seeds(directory)
+        _write(directory / "seeds.txt", "".join(f"{url}\n" for url in dict.fromkeys((*known, *seeds.urls))))
     return changed
+
+
+def _known_seeds(directory: Path) -> list[str]:
+    try:
+        return (directory / "seeds.txt").read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return []
 
 
 def _changed(config: Config, settings: Settings) -> Config:
@@ -128,17 +138,17 @@ def _changed(config: Config, settings: Settings) -> Config:
     return configuration.parse(tables, "settings")
 
 
-def _write(directory: Path, config: Config) -> None:
+def _write(path: Path, text: str) -> None:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        temporary = directory / "corpus.toml.tmp"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.tmp")
         with temporary.open("w", encoding="utf-8") as out:
-            out.write(configuration.dump(config))
+            out.write(text)
             out.flush()
             os.fsync(out.fileno())
-        temporary.replace(directory / "corpus.toml")
+        temporary.replace(path)
     except OSError as fault:
-        raise ConfigError(f"{directory} cannot be written: {fault.strerror}") from None
+        raise ConfigError(f"{path} cannot be written: {fault.strerror}") from None
 
 
 def language_code(asked: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Generic, TypeVar, cast
@@ -39,7 +40,8 @@ class State:
         options.set_write_buffer_size(MEMTABLE_BYTES)
         options.set_keep_log_file_num(2)
         options.set_max_open_files(256)
-        self._db = Rdict(str(directory), options)
+        with _os_errors():
+            self._db = Rdict(str(directory), options)
         self._synced = WriteOptions()
         self._synced.sync = True
         self._pending: dict[bytes, bytes | None] = {}  # None: to be deleted
@@ -47,7 +49,8 @@ class State:
     def get(self, key: bytes) -> bytes | None:
         if key in self._pending:
             return self._pending[key]
-        found: bytes | None = self._db.get(key)
+        with _os_errors():
+            found: bytes | None = self._db.get(key)
         return found
 
     def __contains__(self, key: bytes) -> bool:
@@ -84,22 +87,25 @@ class State:
                 batch.delete(key)
             else:
                 batch.put(key, value)
-        try:
+        with _os_errors():
             self._db.write(batch, self._synced)
-        except Exception as fault:  # rocksdict raises nothing more precise
-            raise _as_os_error(fault) from fault
         self._pending = {}
 
     def close(self) -> None:
         """Let go of the files; what was not committed is forgotten."""
         self._pending = {}
-        self._db.close()
+        with suppress(OSError), _os_errors():  # no room to tidy up; what was committed is in the log
+            self._db.close()
 
 
-def _as_os_error(fault: Exception) -> OSError:
-    text = str(fault)
-    full = re.search(r"no space|quota", text, re.IGNORECASE)
-    return OSError(errno.ENOSPC if full else errno.EIO, text)
+@contextmanager
+def _os_errors() -> Iterator[None]:
+    """RocksDB's troubles with the disk as what they are; rocksdict raises nothing more precise than Exception."""
+    try:
+        yield
+    except Exception as fault:
+        full = re.search(r"no space|quota|too large", str(fault), re.IGNORECASE)
+        raise OSError(errno.ENOSPC if full else errno.EIO, str(fault)) from fault
 
 
 class Table(Generic[R]):

@@ -33,12 +33,17 @@ def read(reply: Reply, language: str = "", settings: Reading = _DEFAULTS) -> Pag
     if kind == "html":
         return _read_html(reply, body, headers, language, settings)
     asked = directives(headers, (), reply.fetched)
+    if kind == "other" and _may_be_text_sitemap(reply.url, content_type):
+        found = feeds.text_sitemap(body, reply.url, settings.max_links)
+        kind = "sitemap" if found else "other"
+    else:
+        found = () if kind == "other" else feeds.links(body, reply.url, kind, settings.max_links)
     return Page(
         url=reply.url,
         kind=kind,
         fault=fault,
         html_bytes=len(body),
-        links=() if kind == "other" else feeds.links(body, reply.url, kind, settings.max_links),
+        links=found,
         raw_hash=fingerprint.raw_hash(body),
         noindex=asked.noindex,
         nofollow=asked.nofollow,
@@ -97,6 +102,11 @@ def _content_type(headers: dict[str, list[str]]) -> str:
 
 def _top_level_domain(address: str) -> str:
     return url.tld(url.host(address)) if address.count("/") >= 2 else ""
+
+
+def _may_be_text_sitemap(address: str, content_type: str) -> bool:
+    """Sitemaps may also be plain lists of URLs: `sitemap.txt`."""
+    return address.endswith(".txt") and content_type.startswith(("text/plain", "application/octet-stream"))
 
 
 def _unpacked_sitemap(body: bytes, limit: int) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO, cast
 from xml.sax.saxutils import escape
@@ -22,6 +22,7 @@ from msgspec import Struct
 from thresher.store.corpus import Corpus, CorpusError, Document, documents
 from thresher.store.segments import row_groups
 from thresher.store.tables import DOCS
+from thresher.url import tld
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -34,16 +35,26 @@ class Format(Struct, frozen=True):
     write: Callable[[Batches, BinaryIO], int]
 
 
-def export(corpus: Corpus, format_name: str, output: BinaryIO | Path, *, opted_out: bool = False) -> int:
+def export(
+    corpus: Corpus,
+    format_name: str,
+    output: BinaryIO | Path,
+    *,
+    tlds: Collection[str] = (),
+    opted_out: bool = False,
+) -> int:
     """Write the documents of a corpus; returns how many. A path ending in .gz or .zst is compressed.
 
-    Documents whose publishers opted out of text mining are left out unless `opted_out` asks for them.
+    Documents whose publishers opted out of text mining are left out unless `opted_out` asks for them; `tlds`
+    takes only those from hosts under these top-level domains.
     """
     if format_name not in FORMATS:
         raise CorpusError(f"there is no format {format_name!r}; there are {', '.join(FORMATS)}")
     batches = corpus.batches("docs")
     if not opted_out:
         batches = map(_permitted, batches)
+    if tlds:
+        batches = map(partial(_under, frozenset(name.lstrip(".") for name in tlds)), batches)
     write = FORMATS[format_name].write
     if not isinstance(output, Path):
         return write(batches, output)
@@ -55,6 +66,11 @@ def _permitted(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The documents that nobody opted out."""
     reasons = pc.list_value_length(batch.column("opt_out")).fill_null(0)
     return batch.filter(pc.equal(reasons, pa.scalar(0)))
+
+
+def _under(tlds: frozenset[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The documents from hosts under these top-level domains."""
+    return batch.filter(pa.array([tld(host or "") in tlds for host in batch.column("host").to_pylist()]))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,128 @@
+"""Who crawls: Thresher, and Scrapy with trafilatura."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.measure import ROOT, Usage, peers_python, run
+from bench.webs import Web
+from thresher._version import __version__
+from thresher.config import dump, parse
+
+SPENT = 3  # exit code of a crawl that was stopped by its budget
+NO_PAGES = ("sitemap", "feed", "not html")  # what is fetched and read, but is no page
+STEADY_FROM = 300  # pages after which the start is over
+
+Figures = dict[str, Any]
+
+
+def thresher(
+    directory: Path, web: Web, language: str, seeds: Sequence[str], settings: Mapping[str, Mapping[str, Any]]
+) -> Figures:
+    """A whole crawl by the command line; an own corpus.toml is written first."""
+    _write_settings(directory, web, language, settings)
+    early: Figures = {}
+
+    def look() -> None:
+        status = _status(directory)
+        if not early and status and status["pages"]["fetched"] >= STEADY_FROM:
+            early.update(status)
+
+    command = [sys.executable, "-m", "thresher.cli", "crawl", directory, "--json"]
+    command += ["--connect-to", web.connect_to, "--seeds", *seeds]
+    usage = run(command, accept=(0, SPENT), look=look)
+    status = json.loads(usage.output)
+    requests, pages = status["pages"]["fetched"], _html_pages(status)
+    figures = {
+        "name": "thresher",
+        "web": web.name,
+        "ending": status["ending"],
+        **_figures(usage, pages),
+        "main_cpu_s": usage.main_cpu_s,
+        "readers_cpu_s": usage.children_cpu_s,
+        "requests": requests,
+        "kept": status["pages"]["kept"],
+        "rejected": status["pages"]["rejected"],
+        "failed": status["pages"]["failed"],
+        "disallowed": status["pages"]["disallowed"],
+        "hosts": status["hosts"]["seen"],
+        "bytes": status["bytes"]["downloaded"],
+        "text_bytes": status["bytes"]["text"],
+        "disk_bytes": sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()),
+    }
+    if early and pages > _html_pages(early):
+        spent = status["time"]["cpu_s"] - early["time"]["cpu_s"]
+        figures["steady_pages_per_cpu_s"] = (pages - _html_pages(early)) / spent
+    return figures
+
+
+def _write_settings(
+    directory: Path, web: Web, language: str, settings: Mapping[str, Mapping[str, Any]]
+) -> None:
+    always = {
+        "polite": {"delay": 0.0, "contact": "bench@example.org"},
+        "store": {"keep_raw": "all"},
+        "scope": {"hosts": tuple(web.hosts)},
+    }
+    tables = {name: {**always.get(name, {}), **settings.get(name, {})} for name in {*always, *settings}}
+    directory.mkdir(parents=True)
+    config = parse({"language": language, "thresher": __version__, **tables})
+    (directory / "corpus.toml").write_text(dump(config), "utf-8")
+
+
+def _status(directory: Path) -> Figures | None:
+    try:
+        found: Figures = json.loads((directory / "status.json").read_bytes())
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _html_pages(status: Figures) -> int:
+    pages = status["pages"]
+    rejected = sum(count for reason, count in pages["rejected"].items() if reason not in NO_PAGES)
+    return int(pages["kept"] + rejected)
+
+
+def scrapy(directory: Path, web: Web, seeds: Sequence[str], pages: int) -> Figures:
+    """A whole crawl by Scrapy with trafilatura into a JSONL file."""
+    directory.mkdir(parents=True)
+    lists = {"seeds": directory / "seeds.txt", "hosts": directory / "hosts.txt"}
+    lists["seeds"].write_text("\n".join(seeds))
+    lists["hosts"].write_text("\n".join(web.hosts))
+    totals, output = directory / "totals.json", directory / "pages.jsonl"
+    arguments = {**lists, "pages": pages, "totals": totals}
+    command = [peers_python(), "-m", "scrapy", "runspider", ROOT / "bench" / "peers" / "scrapy_spider.py"]
+    command += ["-O", f"{output}:jsonlines"]
+    for name, value in arguments.items():
+        command += ["-a", f"{name}={value}"]
+    usage = run(command, environment={"http_proxy": f"http://{web.connect_to}"})
+    counted = json.loads(totals.read_text())
+    with output.open(encoding="utf-8") as lines:
+        texts = [json.loads(line) for line in lines]
+    return {
+        "name": "scrapy+trafilatura",
+        "web": web.name,
+        "ending": counted["ending"],
+        **_figures(usage, len(texts)),
+        "requests": counted["requests"],
+        "bytes": counted["bytes"],  # headers included
+        "text_bytes": sum(len(text["text"].encode()) for text in texts),
+        "html_bytes_per_page": sum(text["html_bytes"] for text in texts) // max(1, len(texts)),
+        "disk_bytes": output.stat().st_size,
+    }
+
+
+def _figures(usage: Usage, pages: int) -> Figures:
+    return {
+        "pages": pages,  # answered with 200 and read as HTML
+        "wall_s": usage.wall_s,
+        "cpu_s": usage.cpu_s,
+        "pages_per_cpu_s": pages / usage.cpu_s,
+        "pages_per_s": pages / usage.wall_s,
+        "rss_mb": usage.rss_mb,
+    }

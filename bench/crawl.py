@@ -1,0 +1,113 @@
+"""The whole job against Scrapy with trafilatura: fetch, robots.txt, read, judge, store.
+
+python -m bench.crawl [--pages 3000] [--peer-pages 1000] [--webs toy,real] [--hosts 60]
+
+Processor time is that of all processes of a contender from birth to death; what the web servers use is not
+counted. A longer run of Thresher alone: --pages 20000 --peer-pages 0 --webs toy
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from bench import webs
+from bench.contenders import Figures, scrapy, thresher
+from bench.measure import emit, say, table
+from bench.stages import milliseconds
+
+LANGUAGE = "cs"
+SETTINGS: dict[str, dict[str, Any]] = {"policy": {"name": "bfs"}}
+COLUMNS = (
+    *("web", "name", "pages", "requests", "wall_s", "cpu_s", "pages_per_cpu_s", "steady_pages_per_cpu_s"),
+    *("startup_cpu_s", "rss_mb", "html_bytes_per_page", "html_mb_per_cpu_s"),
+)
+COMPARED = ("pages_per_cpu_s", "html_mb_per_cpu_s", "rss_mb")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.crawl", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--pages", type=int, default=3_000, help="requests that Thresher may make on each web"
+    )
+    parser.add_argument("--peer-pages", type=int, default=1_000, help="pages that the peer reads; 0: no peer")
+    parser.add_argument("--webs", default="toy,real")
+    parser.add_argument("--hosts", type=int, default=60, help="of the toy web")
+    parser.add_argument("--sample", type=int, default=400, help="pages to take the stages' times of")
+    asked = parser.parse_args()
+    choice: dict[str, AbstractContextManager[webs.Web]] = {"toy": webs.toy(asked.hosts), "real": webs.real()}
+    rows: list[Figures] = []
+    ratios: dict[str, dict[str, float]] = {}
+    for name in asked.webs.split(","):
+        try:
+            with choice[name] as web:
+                found = _contest(web, asked)
+        except webs.Missing as reason:
+            say(f"SKIPPED: the {name} web. {reason}")
+            emit({"name": "skipped", "web": name, "reason": str(reason)})
+            continue
+        rows += found
+        if len(found) == 2:
+            ratios[name] = {field: found[0][field] / found[1][field] for field in COMPARED}
+    table(rows, COLUMNS)
+    emit({"name": "ratios", **ratios})
+
+
+def _contest(web: webs.Web, asked: argparse.Namespace) -> list[Figures]:
+    with tempfile.TemporaryDirectory(prefix="thresher-bench-") as scratch:
+        place = Path(scratch)
+        say(f"{web.name} web: thresher, one page, then {asked.pages:,} requests")
+        first = thresher(place / "one", web, LANGUAGE, web.seeds[:1], _settings(1))
+        ours = thresher(place / "ours", web, LANGUAGE, web.seeds, _settings(asked.pages))
+        ours["startup_cpu_s"] = first["cpu_s"]
+        say(f"{web.name} web: stages, of some {asked.sample:,} pages")
+        every = max(1, ours["pages"] // asked.sample)
+        stages = milliseconds(place / "ours", web.connect_to, place / "stages", every)
+        ours["html_bytes_per_page"] = round(1e3 * stages["html_kb"])
+        ours["html_mb_per_cpu_s"] = stages["html_kb"] * ours["pages_per_cpu_s"] / 1e3
+        ours["ms_per_page"] = _with_the_rest(stages, ours, first)
+        emit(ours)
+        _tell(ours)
+        if not asked.peer_pages:
+            return [ours]
+        say(f"{web.name} web: scrapy, one page, then {asked.peer_pages:,}")
+        first = scrapy(place / "one-peer", web, web.seeds[:1], 1)
+        peer = scrapy(place / "peer", web, web.seeds, asked.peer_pages)
+        peer["startup_cpu_s"] = first["cpu_s"]
+        peer["html_mb_per_cpu_s"] = peer["html_bytes_per_page"] * peer["pages_per_cpu_s"] / 1e6
+        emit(peer)
+        return [ours, peer]
+
+
+def _settings(pages: int) -> dict[str, dict[str, Any]]:
+    return {**SETTINGS, "budget": {"pages": pages}}
+
+
+def _with_the_rest(stages: dict[str, Any], whole: Figures, start: Figures) -> dict[str, Any]:
+    """Beside the stages, what the two kinds of processes really used for a page, start not counted."""
+    for part, field in (("reader", "readers_cpu_s"), ("main", "main_cpu_s")):
+        used = 1e3 * (whole[field] - start[field]) / max(1, whole["pages"] - start["pages"])
+        stages[f"{part} process"] = used
+    named = sum(stages["main"].values())
+    stages["main"]["loop and the rest"] = stages["main process"] - named
+    stages["reader"]["the rest of read"] = stages["reader"]["all of read"] - sum(
+        spent
+        for stage, spent in stages["reader"].items()
+        if stage not in ("receive", "send", "all of read") and not stage.startswith("of ")
+    )
+    return stages
+
+
+def _tell(ours: Figures) -> None:
+    stages = ours["ms_per_page"]
+    for part in ("reader", "main"):
+        say(f"  {part} process: {stages[f'{part} process']:.2f} ms per page")
+        for stage, spent in sorted(stages[part].items(), key=lambda item: -item[1]):
+            say(f"    {spent:7.3f}  {stage}")
+
+
+if __name__ == "__main__":
+    main()

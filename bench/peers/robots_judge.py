@@ -1,0 +1,18 @@
+"""A second opinion on robots.txt, by protego: which of the URLs that were asked for are disallowed.
+
+Standard input: a line of JSON for each host, {"robots": TEXT, "urls": [URL, …]}. Standard output: those URLs.
+"""
+
+import json
+import sys
+
+from protego import Protego
+
+AGENT = "Thresher"
+
+for line in sys.stdin:
+    host = json.loads(line)
+    rules = Protego.parse(host["robots"])
+    for url in host["urls"]:
+        if not rules.can_fetch(url, AGENT):
+            print(url)

@@ -1,0 +1,67 @@
+"""The figures of a crawl, as `thresher status --json` tells them. Their names are a contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thresher.config import Config
+from thresher.crawl.frontier import Frontier
+from thresher.crawl.ledger import Figures
+from thresher.crawl.seen import Seen
+from thresher.crawl.yields import Tally, Yields
+
+SHOWN_HOSTS = 5  # best and worst
+
+
+def status(
+    config: Config, figures: Figures, frontier: Frontier, seen: Seen, yields: Yields, connections: int
+) -> dict[str, Any]:
+    """All that is known about a crawl at this moment."""
+    count = figures.outcomes.get
+    return {
+        "language": config.language,
+        "policy": config.policy.name,
+        "pages": {
+            "fetched": figures.fetched,
+            "kept": count("kept", 0),
+            "failed": count("failed", 0),
+            "redirect": count("redirect", 0),
+            "disallowed": count("disallowed", 0),
+            "quarantined": count("quarantined", 0),
+            "rejected": figures.rejected,
+        },
+        "bytes": {
+            "downloaded": figures.downloaded,
+            "robots": figures.robots_bytes,
+            "text": figures.text_bytes,
+        },
+        "yield": {
+            "bytes": _share(figures.text_bytes, figures.downloaded),
+            "documents": _share(count("kept", 0), figures.fetched),
+        },
+        "hosts": {
+            "seen": frontier.hosts,
+            "open": frontier.hosts - frontier.closed_hosts,
+            "closed": frontier.closed_hosts,
+            "best": [_host(name, tally) for name, tally in yields.best(SHOWN_HOSTS)],
+            "worst": [_host(name, tally) for name, tally in yields.worst(SHOWN_HOSTS)],
+        },
+        "queue": len(frontier),
+        "queue_closed": frontier.queued_closed,
+        "seen_urls": seen.count,
+        "connections": connections,
+        "budget": {
+            "pages": config.budget.pages,
+            "bytes": config.budget.bytes,
+            "seconds": config.budget.seconds,
+        },
+        "time": {"wall_s": figures.wall_s, "cpu_s": figures.cpu_s},
+    }
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _host(name: str, tally: Tally) -> dict[str, Any]:
+    return {"host": name, "yield": tally.rate, "pages": tally.pages, "kept": tally.kept}
