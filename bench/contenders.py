@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import thresher as product
 from bench.measure import ROOT, Usage, peers_python, run
 from bench.webs import Web
 from thresher._version import __version__
 from thresher.config import dump, parse
+from thresher.url import canonical
 
 SPENT = 3  # exit code of a crawl that was stopped by its budget
 NO_PAGES = ("sitemap", "feed", "not html")  # what is fetched and read, but is no page
@@ -115,6 +117,26 @@ def scrapy(directory: Path, web: Web, seeds: Sequence[str], pages: int) -> Figur
         "html_bytes_per_page": sum(text["html_bytes"] for text in texts) // max(1, len(texts)),
         "disk_bytes": output.stat().st_size,
     }
+
+
+def html_urls(corpus: Path) -> set[str]:
+    """Addresses, without scheme, of the pages that Thresher read."""
+    rows = product.open(corpus).outcomes(["url", "outcome", "reason"]).to_pylist()
+    return {
+        _address(row["url"])
+        for row in rows
+        if row["outcome"] in ("kept", "rejected") and row["reason"] not in NO_PAGES
+    }
+
+
+def spider_urls(directory: Path) -> set[str]:
+    """Addresses, without scheme, of the pages that Scrapy read."""
+    with (directory / "pages.jsonl").open(encoding="utf-8") as lines:
+        return {_address(json.loads(line)["url"]) for line in lines}
+
+
+def _address(url: str) -> str:
+    return (canonical(url) or url).partition("//")[2]
 
 
 def _figures(usage: Usage, pages: int) -> Figures:

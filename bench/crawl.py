@@ -1,6 +1,9 @@
 """The whole job against Scrapy with trafilatura: fetch, robots.txt, read, judge, store.
 
-python -m bench.crawl [--pages 3000] [--peer-pages 1000] [--webs toy,real] [--hosts 60]
+python -m bench.crawl [--pages 3000] [--peer-pages 1000] [--webs toy,real,same] [--hosts 60]
+
+toy: pages alike. real: a recorded web, where two crawlers that stop early have read other pages. same: its small
+hosts alone, which both crawl to the end, so that they read the same pages.
 
 Processor time is that of all processes of a contender from birth to death; what the web servers use is not
 counted. A longer run of Thresher alone: --pages 20000 --peer-pages 0 --webs toy
@@ -15,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import webs
-from bench.contenders import Figures, scrapy, thresher
+from bench.contenders import Figures, html_urls, scrapy, spider_urls, thresher
 from bench.measure import emit, say, table
 from bench.stages import milliseconds
 
@@ -25,6 +28,8 @@ COLUMNS = (
     *("web", "name", "pages", "requests", "wall_s", "cpu_s", "pages_per_cpu_s", "steady_pages_per_cpu_s"),
     *("startup_cpu_s", "rss_mb", "html_bytes_per_page", "html_mb_per_cpu_s"),
 )
+SAME_PAGES = 1_400  # HTML files of the hosts that both crawl to the end
+ENDLESS = 10**9
 COMPARED = ("pages_per_cpu_s", "html_mb_per_cpu_s", "rss_mb")
 
 
@@ -34,11 +39,15 @@ def main() -> None:
         "--pages", type=int, default=3_000, help="requests that Thresher may make on each web"
     )
     parser.add_argument("--peer-pages", type=int, default=1_000, help="pages that the peer reads; 0: no peer")
-    parser.add_argument("--webs", default="toy,real")
+    parser.add_argument("--webs", default="toy,real,same")
     parser.add_argument("--hosts", type=int, default=60, help="of the toy web")
     parser.add_argument("--sample", type=int, default=400, help="pages to take the stages' times of")
     asked = parser.parse_args()
-    choice: dict[str, AbstractContextManager[webs.Web]] = {"toy": webs.toy(asked.hosts), "real": webs.real()}
+    choice: dict[str, AbstractContextManager[webs.Web]] = {
+        "toy": webs.toy(asked.hosts),
+        "real": webs.real(),
+        "same": webs.real(small_hosts=SAME_PAGES),
+    }
     rows: list[Figures] = []
     ratios: dict[str, dict[str, float]] = {}
     for name in asked.webs.split(","):
@@ -59,9 +68,11 @@ def main() -> None:
 def _contest(web: webs.Web, asked: argparse.Namespace) -> list[Figures]:
     with tempfile.TemporaryDirectory(prefix="thresher-bench-") as scratch:
         place = Path(scratch)
-        say(f"{web.name} web: thresher, one page, then {asked.pages:,} requests")
+        whole = web.name == "same"
+        pages, peer_pages = (0, ENDLESS) if whole else (asked.pages, asked.peer_pages)
+        say(f"{web.name} web: thresher, one page, then {'all' if whole else f'{pages:,} requests'}")
         first = thresher(place / "one", web, LANGUAGE, web.seeds[:1], _settings(1))
-        ours = thresher(place / "ours", web, LANGUAGE, web.seeds, _settings(asked.pages))
+        ours = thresher(place / "ours", web, LANGUAGE, web.seeds, _settings(pages))
         ours["startup_cpu_s"] = first["cpu_s"]
         say(f"{web.name} web: stages, of some {asked.sample:,} pages")
         every = max(1, ours["pages"] // asked.sample)
@@ -73,11 +84,14 @@ def _contest(web: webs.Web, asked: argparse.Namespace) -> list[Figures]:
         _tell(ours)
         if not asked.peer_pages:
             return [ours]
-        say(f"{web.name} web: scrapy, one page, then {asked.peer_pages:,}")
+        say(f"{web.name} web: scrapy, one page, then {'all' if whole else f'{peer_pages:,}'}")
         first = scrapy(place / "one-peer", web, web.seeds[:1], 1)
-        peer = scrapy(place / "peer", web, web.seeds, asked.peer_pages)
+        peer = scrapy(place / "peer", web, web.seeds, peer_pages)
         peer["startup_cpu_s"] = first["cpu_s"]
         peer["html_mb_per_cpu_s"] = peer["html_bytes_per_page"] * peer["pages_per_cpu_s"] / 1e6
+        ours_read, peer_read = html_urls(place / "ours"), spider_urls(place / "peer")
+        peer["pages_both_read"] = len(ours_read & peer_read)
+        peer["pages_either_read"] = len(ours_read | peer_read)
         emit(peer)
         return [ours, peer]
 
@@ -87,17 +101,16 @@ def _settings(pages: int) -> dict[str, dict[str, Any]]:
 
 
 def _with_the_rest(stages: dict[str, Any], whole: Figures, start: Figures) -> dict[str, Any]:
-    """Beside the stages, what the two kinds of processes really used for a page, start not counted."""
+    """Beside the stages, what the two kinds of processes really used for a page, start not counted.
+
+    The rest is all that the replay leaves out: event loop, pipes, robots.txt, sitemaps and requests that gave
+    no page. It is a difference of two measurements, and its error is that of both.
+    """
     for part, field in (("reader", "readers_cpu_s"), ("main", "main_cpu_s")):
         used = 1e3 * (whole[field] - start[field]) / max(1, whole["pages"] - start["pages"])
+        named = sum(spent for stage, spent in stages[part].items() if not stage.startswith("of "))
         stages[f"{part} process"] = used
-    named = sum(stages["main"].values())
-    stages["main"]["loop and the rest"] = stages["main process"] - named
-    stages["reader"]["the rest of read"] = stages["reader"]["all of read"] - sum(
-        spent
-        for stage, spent in stages["reader"].items()
-        if stage not in ("receive", "send", "all of read") and not stage.startswith("of ")
-    )
+        stages[part]["the rest"] = used - named
     return stages
 
 

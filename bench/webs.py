@@ -12,7 +12,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import zstandard
 
@@ -54,8 +56,11 @@ def home() -> Path:
 
 
 @contextmanager
-def real() -> Iterator[Web]:
-    """The recorded web from nginx, every host's front page as a seed. Raises Missing where it cannot be had."""
+def real(small_hosts: int = 0) -> Iterator[Web]:
+    """The recorded web from nginx, every host's front page as a seed. Raises Missing where it cannot be had.
+
+    `small_hosts`: only the smallest hosts, with so many HTML files together; 0: all hosts.
+    """
     if not shutil.which("nginx"):
         raise Missing("nginx is not installed: apt-get install nginx-light")
     public = _unpacked(home() / "public.tar.zst")
@@ -65,15 +70,22 @@ def real() -> Iterator[Web]:
         command += ["--sites", str(public / "sites"), "--sites", str(public / "synthetic")]
         subprocess.run([*command, "start"], check=True, stdout=subprocess.DEVNULL)
         try:
-            yield Web(
-                "real",
-                f"{ADDRESS}:{port}",
-                (public / "seeds-public.txt").read_text().split(),
-                sorted(site.name for root in ("sites", "synthetic") for site in (public / root).iterdir()),
-                Path(run) / "access.log",
-            )
+            sites = [site for root in ("sites", "synthetic") for site in (public / root).iterdir()]
+            hosts = _smallest(sites, small_hosts) if small_hosts else sorted(site.name for site in sites)
+            fronts = (public / "seeds-public.txt").read_text().split()
+            if small_hosts:
+                fronts = [url for url in fronts if urlsplit(url).netloc in hosts]
+            log = Path(run) / "access.log"
+            yield Web("same" if small_hosts else "real", f"{ADDRESS}:{port}", fronts, hosts, log)
         finally:
             subprocess.run([*command, "stop"], check=True, stdout=subprocess.DEVNULL)
+
+
+def _smallest(sites: list[Path], files: int) -> list[str]:
+    """Hosts, the smallest first, that have so many HTML files together at most."""
+    sizes = sorted((sum(1 for _ in site.rglob("*.htm*")), site.name) for site in sites)
+    totals = accumulate(size for size, _ in sizes)
+    return [name for (_, name), total in zip(sizes, totals, strict=True) if total <= files]
 
 
 def _unpacked(archive: Path) -> Path:

@@ -62,6 +62,8 @@ def test_every_format_keeps_the_contract(corpus: Corpus, tmp_path: Path, name: s
     out = io.BytesIO()
     assert export(corpus, name, out) == 2, "opted-out documents stay out"
     assert export(corpus, name, io.BytesIO(), opted_out=True) == 3, "unless they are asked for"
+    assert export(corpus, name, io.BytesIO(), tlds=["cz", ".sk"]) == 2
+    assert export(corpus, name, io.BytesIO(), tlds=["sk"]) == 0
     assert exported(corpus, name) == out.getvalue(), "the same corpus gives the same bytes"
     assert b"modelu" not in out.getvalue()
 

@@ -172,7 +172,7 @@ class Ledger:
 
     # commit
 
-    def commit(self, status: Callable[[], dict[str, Any]]) -> None:
+    def commit(self, status: dict[str, Any]) -> None:
         """Make all that was recorded durable at once, then tell the world: status.json."""
         for part in self._parts.values():
             part.flush()
@@ -182,7 +182,7 @@ class Ledger:
         self.state.put(FILES, _encode(files))
         self.state.put(FIGURES, _encode(self.figures))
         self.state.commit()
-        self._publish({**status(), "files": files})
+        self._publish({**status, "files": files})
         for part in self._parts.values():
             part.retire()
 

@@ -161,10 +161,11 @@ class Crawl:
         self.yields.flush()
         self.polite.flush()
         self.frontier.flush()
-        self.ledger.commit(self.status)
+        status = self.status()
+        self.ledger.commit(status)
         self.frontier.committed()
         self._uncommitted = 0
-        self._progress(self.status())
+        self._progress(status)
 
     def _ending(self) -> Ending | None:
         if self._fault:
@@ -388,14 +389,16 @@ class Crawl:
 
     async def _fetch_robots(self, target: str) -> Reply | Failure:
         """robots.txt, unpacked, redirects followed; one that came only in part is as good as none."""
+        answer = await self.fetcher.fetch(target, max_body_bytes=MAX_ROBOTS_BYTES)
         for _ in range(ROBOTS_REDIRECTS):
-            answer = await self.fetcher.fetch(target, max_body_bytes=MAX_ROBOTS_BYTES)
             if isinstance(answer, Failure) or answer.status not in REDIRECTS:
                 break
+            onward = canonical(_location(answer), target)
+            if onward is None:
+                break
             self.ledger.figures.robots_bytes += len(answer.body)
-            target = canonical(_location(answer), target) or target
+            target = onward
             await asyncio.sleep(self.polite.delay(host_of(target)))
-        else:
             answer = await self.fetcher.fetch(target, max_body_bytes=MAX_ROBOTS_BYTES)
         if isinstance(answer, Failure):
             return answer

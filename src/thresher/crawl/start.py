@@ -69,7 +69,9 @@ async def _run(
 ) -> Ending:
     async with Crawl(directory, config, connect_to=connect_to, progress=progress) as crawl:
         _stop_on_signals(crawl)
-        if seeds.urls and not crawl.seed(seeds.urls) and not len(crawl.frontier):
+        urls = seeds.urls if crawl.seen.count else _known_seeds(directory)  # killed before the first commit
+        crawl.seed(urls)
+        if not crawl.seen.count:
             raise ConfigError("no seed is in scope: look at [scope] in corpus.toml, --tld and the seeds")
         crawl.commit()
         return await crawl.run()
