@@ -31,6 +31,9 @@ WEB = ToyWeb(
     slow_seconds=0.1,
     drip_seconds=0.2,
     crawl_delay=0.05,
+    calendar=0.0,  # no endless hosts: what is to be fetched can be counted
+    session=0.0,
+    deeper=0.0,
 )
 CONFIG = parse(
     {
@@ -43,7 +46,6 @@ CONFIG = parse(
             "robots_retry": 600.0,
         },
         "policy": {"name": "bfs"},
-        "budget": {"host_pages": 150},
         "fetch": {"connections": CONNECTIONS},
         "store": {
             "commit_pages": COMMIT_PAGES,
@@ -144,9 +146,7 @@ def test_a_full_disk_ends_the_crawl_with_a_message_and_room_lets_it_go_on(tmp_pa
     """A limit on the size of files stands in for a disk: it fails writes in just the same places."""
     directory = tmp_path / "corpus"
     directory.mkdir()
-    config = Config(
-        language="cs", polite=CONFIG.polite, policy=CONFIG.policy, budget=CONFIG.budget, fetch=CONFIG.fetch
-    )
+    config = Config(language="cs", polite=CONFIG.polite, policy=CONFIG.policy, fetch=CONFIG.fetch)
     (directory / "corpus.toml").write_text(dump(config))
     import resource
 

@@ -142,7 +142,9 @@ def test_what_a_body_is_shows_in_its_bytes(body: bytes, content_type: str, kind:
 
 
 def test_a_sitemap_may_be_a_list_of_urls_in_plain_text() -> None:
-    found = read(reply("http://a.cz/1\nhttp://a.cz/2\n", "Content-Type: text/plain", url="http://a.cz/sitemap.txt"))
+    found = read(
+        reply("http://a.cz/1\nhttp://a.cz/2\n", "Content-Type: text/plain", url="http://a.cz/sitemap.txt")
+    )
     assert (found.kind, [link.url for link in found.links]) == ("sitemap", ["http://a.cz/1", "http://a.cz/2"])
     prose = read(reply("Just a readme.\n", "Content-Type: text/plain", url="http://a.cz/readme.txt"))
     assert (prose.kind, prose.links) == ("other", ())

@@ -112,6 +112,6 @@ def view_demo(found: dict[str, Any], directory: Path) -> Group:
     lines += [
         Text(f"  thresher status {directory}"),
         Text(f"  thresher export {directory} --format vertical | head -40"),
-        Text(f"  python -c 'import thresher; print(thresher.open(\"{directory}\").docs().to_pandas())'"),
+        Text(f'  python -c \'import thresher; print(thresher.open("{directory}").docs(["url", "title"]))\''),
     ]
     return Group(*lines)

@@ -94,7 +94,10 @@ class Ledger:
 
     def seen_before(self, page: Page) -> tuple[bool, bool]:
         """Whether the raw page and its text are in the books."""
-        return RAW + page.raw_hash in self.state, bool(page.text_hash) and TEXT + page.text_hash in self.state
+        return (
+            bool(page.raw_hash) and RAW + page.raw_hash in self.state,
+            bool(page.text_hash) and TEXT + page.text_hash in self.state,
+        )
 
     def record(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
         """A URL that gave no page: its outcome joins the next commit."""
@@ -114,7 +117,8 @@ class Ledger:
         text_bytes = len(page.text.encode()) if verdict.keep else 0
         outcome = Outcome("kept" if verdict.keep else "rejected", verdict.reason)
         self._outcome(candidate, reply, outcome, verdict.language, text_bytes, raw)
-        self.state.put(RAW + page.raw_hash, b"")
+        if page.raw_hash:
+            self.state.put(RAW + page.raw_hash, b"")
         if verdict.keep:
             self.state.put(TEXT + page.text_hash, b"")
             self._docs.append(*document_row(reply, page, verdict, seq=seq, depth=candidate.depth, raw=raw))

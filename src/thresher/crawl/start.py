@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from thresher.crawl.yields import compile_threshold
 from thresher.read.language import known_languages, nearest, normalise
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+RESERVED_FILES = 512  # for state, segments, pipes and logs, beside the connections
 Settings = Mapping[str, Mapping[str, Any]]
 
 
@@ -49,6 +51,7 @@ def crawl(
         complain(complaint)
     address = parse_address(connect_to) if connect_to else None
     config = prepare(directory, language, gathered, settings or {}, open_web=not connect_to)
+    _raise_file_limit(config.fetch.connections)
     try:
         return uvloop.run(_run(directory, config, gathered, address, progress))
     except OSError as fault:
@@ -75,6 +78,16 @@ async def _run(
             raise ConfigError("no seed is in scope: look at [scope] in corpus.toml, --tld and the seeds")
         crawl.commit()
         return await crawl.run()
+
+
+def _raise_file_limit(connections: int) -> None:
+    """As many open files as the connections need, as far as the system lets us; beyond, fewer are opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + RESERVED_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _stop_on_signals(crawl: Crawl) -> None:

@@ -61,7 +61,13 @@ def paragraphs(web: ToyWeb, home: Host, page: Article) -> list[str]:
     key = roll(web.seed, "text", giver.number, given.number)
     characters = between(web.text_chars if page.fate in TEXT_FATES else web.thin_chars, key / 2**64)
     edit = web.edited_words if edited else 0.0
-    return vocabulary(page.language).paragraphs(key, characters, stuffed=home.kind == "spam", edit=edit)
+    return vocabulary(page.language).paragraphs(
+        key,
+        characters,
+        stuffed=home.kind == "spam",
+        edit=edit,
+        editor=roll(web.seed, "editor", home.number, page.number),
+    )
 
 
 def directives(web: ToyWeb, home: Host, page: Article) -> Directives:

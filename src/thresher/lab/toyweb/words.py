@@ -73,17 +73,19 @@ class Vocabulary:
         words = self.space.join([self.words[place] for place in places])
         return self.capitalised(words), "-".join([_slug(self.words[place]) for place in places[:3]])
 
-    def paragraphs(self, key: int, characters: int, *, stuffed: bool = False, edit: float = 0.0) -> list[str]:
+    def paragraphs(
+        self, key: int, characters: int, *, stuffed: bool = False, edit: float = 0.0, editor: int = 0
+    ) -> list[str]:
         """About as many characters of text as asked for, in sentences and paragraphs.
 
         `stuffed` leaves out the common words; `edit` is the share of words that differ from the text that
-        the same key gives without it.
+        the same key gives without it, and each `editor` changes others.
         """
         count = max(SENTENCE_WORDS[0], round(characters / self.mean_length))
         bits = draws(key, count)
         places = self._places(bits, stuffed=stuffed)
         if edit:
-            change = draws(key ^ 0xED17, count)
+            change = draws(key ^ editor, count)
             changed = (change >> np.uint64(32)) < np.uint64(edit * 2**32)
             changed[count // 2] = True  # even a short text differs in something
             places = np.where(changed, self._places(change, stuffed=stuffed), places)
