@@ -19,6 +19,7 @@ URL = "http://www.a.cz/x?page=2"
         (Scope(hosts=("a.cz",)), None, True),
         (Scope(hosts=("www.a.cz",)), None, True),
         (Scope(hosts=("b.a.cz", "xa.cz")), None, False),
+        (Scope(hosts=("A.CZ",), tlds=("sk",)), None, False),
         (Scope(internal=False), "www.a.cz", False),
         (Scope(internal=False), "b.cz", True),
         (Scope(external=False), "b.cz", False),
@@ -36,5 +37,29 @@ def test_a_url_is_admitted_by_every_rule_or_not_at_all(
     assert Gate(scope).admits(URL, source) == admitted
 
 
+@pytest.mark.parametrize(
+    ("url", "admitted"),
+    [
+        ("http://a.cz/photo.JPG", False),
+        ("http://a.cz/paper.pdf?download=1", False),
+        ("http://a.cz/page.html", True),
+        ("http://a.cz/show?file=photo.jpg", True),
+        ("http://a.cz/sitemap.xml.gz", True),
+        ("http://a.cz/about.pdf/", True),
+        ("http://a.cz/pdf", True),
+    ],
+)
+def test_files_that_hold_no_page_are_not_asked_for(url: str, admitted: bool) -> None:
+    assert Gate(Scope()).admits(url, None) == admitted
+    assert Gate(Scope(skip_extensions=())).admits(url, None)
+
+
 def test_a_sign_of_a_trap_keeps_a_url_out() -> None:
     assert not Gate(Scope()).admits("http://a.cz/" + "x/y/" * 5, None)
+
+
+def test_a_host_with_a_port_is_named_with_it_or_without() -> None:
+    url = "http://www.a.cz:8080/x"
+    assert Gate(Scope(hosts=("a.cz",))).admits(url, None)
+    assert Gate(Scope(hosts=("www.a.cz:8080",))).admits(url, None)
+    assert not Gate(Scope(hosts=("www.a.cz:8081",))).admits(url, None)

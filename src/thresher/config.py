@@ -18,6 +18,48 @@ SCHEMA = 1  # of a corpus directory; a newer one is refused
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
+# Extensions of files that hold no page; nothing is downloaded to find that out.
+NO_PAGES = (
+    *(
+        "jpg",
+        "jpeg",
+        "png",
+        "gif",
+        "webp",
+        "svg",
+        "ico",
+        "bmp",
+        "tif",
+        "tiff",
+        "avif",
+        "psd",
+        "eps",
+        "css",
+        "js",
+    ),
+    *(
+        "mp3",
+        "mp4",
+        "m4a",
+        "m4v",
+        "ogg",
+        "ogv",
+        "oga",
+        "wav",
+        "flac",
+        "avi",
+        "mov",
+        "mkv",
+        "webm",
+        "wmv",
+        "swf",
+    ),
+    *("zip", "rar", "7z", "tar", "tgz", "bz2", "xz", "exe", "msi", "dmg", "iso", "deb", "rpm", "apk", "jar"),
+    *("pdf", "ps", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp", "rtf", "epub", "mobi"),
+    *("ttf", "otf", "woff", "woff2", "csv", "tsv", "ics", "vcf", "torrent"),
+)
+
+
 class ConfigError(Exception):
     """Something the user wrote cannot be used; the message names it and the cure."""
 
@@ -36,6 +78,7 @@ class Scope(Section, frozen=True):
     internal: bool = True  # links inside a host
     external: bool = True  # links to other hosts
     queries: bool = True  # URLs with a query
+    skip_extensions: tuple[str, ...] = NO_PAGES  # of the last part of the path
     max_depth: int = 100  # links from a seed
     sitemaps: bool = True
     feeds: bool = True
