@@ -24,6 +24,7 @@ from thresher.lab.toyweb import ToyWeb, seeds, serve
 ADDRESS = "127.0.0.1"
 # Half of the hosts are in the target language: keeping a page costs more than rejecting it.
 TARGET_HOSTS = 0.5
+ORDINARY_BYTES = (30_000, 80_000)  # of a page's HTML
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,19 @@ def real(small_hosts: int = 0) -> Iterator[Web]:
 
 
 def _smallest(sites: list[Path], files: int) -> list[str]:
-    """Hosts, the smallest first, that have so many HTML files together at most.
+    """Hosts, the smallest first, that have so many HTML files together at most, of ordinary size on average.
 
     Without those that ask for a delay: a crawler that obeys takes hours there.
     """
-    hasty = [site for site in sites if not _asks_for_delay(site / "robots.txt")]
-    sizes = sorted((sum(1 for _ in site.rglob("*.htm*")), site.name) for site in hasty)
-    totals = accumulate(size for size, _ in sizes)
-    return [name for (_, name), total in zip(sizes, totals, strict=True) if total <= files]
+    hosts = []
+    for site in sites:
+        sizes = [file.stat().st_size for file in site.rglob("*.htm*")]
+        ordinary = sizes and ORDINARY_BYTES[0] <= sum(sizes) / len(sizes) <= ORDINARY_BYTES[1]
+        if ordinary and not _asks_for_delay(site / "robots.txt"):
+            hosts.append((len(sizes), site.name))
+    hosts.sort()
+    totals = accumulate(count for count, _ in hosts)
+    return [name for (_, name), total in zip(hosts, totals, strict=True) if total <= files]
 
 
 def _asks_for_delay(robots: Path) -> bool:
