@@ -96,7 +96,7 @@ def test_the_delay_is_kept_between_two_requests_to_a_host(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("wish", "records"), [("none", False), ("kept", True)])
 def test_raw_pages_are_kept_as_asked(tmp_path: Path, small: Server, wish: str, records: bool) -> None:
-    run(tmp_path, small, store={"keep_raw": wish}, budget={"pages": 40})
+    run(tmp_path, small, store={"keep_raw": wish})
     rows = thresher.open(tmp_path).outcomes(["outcome", "warc_file"]).to_pylist()
     assert {row["outcome"] for row in rows if row["warc_file"]} == ({"kept"} if records else set())
     if records:
