@@ -182,7 +182,8 @@ class Crawl:
         wait = turn - time.monotonic()
         if self._unreachable and not self._replies and wait > 0:
             raise CrawlFault(
-                "no host could be reached: is there a network? The queue is kept; try again later"
+                "no host could be reached: is there a network, and are the names of the seeds right? "
+                "The queue is kept; try again later"
             )
         if wait > self._config.polite.max_crawl_delay:
             detail = f"{len(self.frontier):,} URLs wait for hosts that asked for {wait:,.0f} s or more"
@@ -322,14 +323,20 @@ class Crawl:
         self.frontier.free(host, time.monotonic() + wait)
 
     def _offline(self, answer: Reply | Failure) -> bool:
-        """While nothing at all was reached, a failure says nothing about its host."""
-        offline = isinstance(answer, Failure) and answer.transient and not self._replies
+        """While nothing at all was reached, a failure says nothing about its host; nor does a missing name,
+        which is what some resolvers answer without a network."""
+        if self._replies or isinstance(answer, Reply):
+            return False
+        offline = answer.transient or answer.reason == "dns"
         self._unreachable += offline
         return offline
 
     # answers that are no pages
 
     def _failed(self, candidate: Candidate, host: str, failure: Failure) -> None:
+        if self._offline(failure):
+            self.frontier.requeue(candidate, candidate)
+            return
         if self.polite.give_up(host, failure):
             self.frontier.close(host, failure.reason)
         elif failure.transient and self._try_again(candidate, failure.bytes):
@@ -344,8 +351,8 @@ class Crawl:
         self._finish(candidate, reply, Outcome("failed", cause, reply.truncated))
 
     def _try_again(self, candidate: Candidate, received: int) -> bool:
-        """Queue another try of the URL, if it has one left. While nothing can be reached, tries are not counted."""
-        tries = candidate.tries + bool(self._replies)
+        """Queue another try of the URL, if it has one left."""
+        tries = candidate.tries + 1
         if tries >= self._config.polite.tries:
             return False
         self.frontier.requeue(candidate, replace(candidate, tries=tries, spent=candidate.spent + received))
@@ -372,13 +379,13 @@ class Crawl:
     async def _visit_robots(self, candidate: Candidate, host: str) -> None:
         """Spend the host's turn on robots.txt; the URL waits for the next one."""
         answer = await self._fetch_robots(f"{candidate.url.partition(':')[0]}://{host}/robots.txt")
+        if self._offline(answer):
+            self._return(candidate, host, self._config.polite.backoff)
+            return
         if isinstance(answer, Failure) and self.polite.give_up(host, answer):
             self._rest(host, answer)
             self.frontier.close(host, answer.reason)
             self._finish(candidate, answer, Outcome("failed", answer.reason, answer.detail))
-            return
-        if self._offline(answer):
-            self._return(candidate, host, self._config.polite.backoff)
             return
         rules = self.polite.learn_robots(host, answer)
         if self._config.scope.sitemaps:
