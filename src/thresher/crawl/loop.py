@@ -9,9 +9,11 @@ pages. Only this module knows all the others.
 from __future__ import annotations
 
 import asyncio
+import math
 import resource
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -126,19 +128,11 @@ class Crawl:
         self._close_hosts()
         due = time.monotonic() + self._config.store.commit_seconds
         while not (ending := self._ending()):
-            self._start_visits()
             self._news.clear()
-            turn = self.frontier.next_turn() if self._has_room() else None
-            now = time.monotonic()
-            pause = min(due - now, turn - now if turn is not None else due - now)
-            if pause > 0:
-                try:
-                    async with asyncio.timeout(pause):
-                        await self._news.wait()
-                except TimeoutError:
-                    pass
-            else:
-                await asyncio.sleep(0)
+            turn = self._start_visits()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(due, turn)):
+                    await self._news.wait()
             if time.monotonic() >= due or self._much_is_pending():
                 self.commit()
                 due = time.monotonic() + self._config.store.commit_seconds
@@ -202,14 +196,17 @@ class Crawl:
     def _has_room(self) -> bool:
         return len(self._visits) < self.fetcher.capacity and self.readers.backlog < MAX_BACKLOG
 
-    def _start_visits(self) -> None:
+    def _start_visits(self) -> float:
+        """Start what may be started; returns when there may be more, if nothing happens before."""
         while self._has_room() and not self._spent(len(self._visits)):
             candidate = self.frontier.take()
             if candidate is None:
-                return
+                turn = self.frontier.next_turn()
+                return math.inf if turn is None else turn
             visit = asyncio.create_task(self._visit(candidate))
             self._visits.add(visit)
             visit.add_done_callback(self._visited)
+        return math.inf
 
     def _visited(self, visit: asyncio.Task[None]) -> None:
         self._visits.discard(visit)
@@ -247,22 +244,18 @@ class Crawl:
             self._return(candidate, host, 0.0)
             return None
         rules = self.polite.robots(host)
-        wait = 0.0
-        if rules is None:
-            await self._visit_robots(candidate, host)
-            return None
         if rules is DISALLOW_ALL:  # robots.txt could not be had
-            wait = self.polite.robots_wait(host)
-        elif not rules.allows(candidate.url):
+            self._return(candidate, host, self.polite.robots_wait(host))
+        elif rules and not rules.allows(candidate.url):
             self._finish(candidate, None, Outcome("disallowed", "robots.txt"))
             self.frontier.free(host, time.monotonic())
-            return None
-        else:
-            wait = await self._address_wait(host)
-        if wait:
+        elif wait := await self._address_wait(host):
             self._return(candidate, host, wait)
-            return None
-        return rules
+        elif rules is None:
+            await self._visit_robots(candidate, host)
+        else:
+            return rules
+        return None
 
     def _harvest(self, candidate: Candidate, reply: Reply, page: Page, rules: Robots) -> None:
         """Judge a page, write it down, learn from it and queue its links."""
