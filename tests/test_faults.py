@@ -25,7 +25,7 @@ DELAY = 0.05
 CONNECTIONS = 30
 COMMIT_PAGES = 20
 WEB = ToyWeb(
-    hosts=30 + 6 * KILLS,  # enough work for all the runs
+    hosts=30 + 9 * KILLS,  # enough work for all the runs
     pages_per_host=(10, 30),
     page_bytes=(4_000, 8_000),
     slow_seconds=0.1,
@@ -78,7 +78,7 @@ def test_crawls_that_are_killed_and_continued_lose_nothing_and_double_nothing(tm
         while kills < KILLS:
             crawler = begin(directory, server.connect_to)
             try:
-                crawler.communicate(timeout=moments.uniform(0.3, 2.5))
+                crawler.communicate(timeout=moments.uniform(0.5, 2.2))
                 break  # the crawl was quicker than its killer
             except subprocess.TimeoutExpired:
                 os.killpg(crawler.pid, signal.SIGKILL)

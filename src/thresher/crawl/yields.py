@@ -7,6 +7,7 @@ import heapq
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from thresher.crawl.state import State, Table
 from thresher.url import domain as domain_of
 from thresher.url import host as host_of
 
+LOOKED_AT = 10_000  # hosts, for the best and the worst: they are told once a second
 WELL_KNOWN = 5  # pages after which a host's yield says something
 
 
@@ -70,7 +72,8 @@ class Yields:
         return heapq.nsmallest(count, self._well_known(), key=lambda item: (item[1].rate, -item[1].bytes))
 
     def _well_known(self) -> Iterator[tuple[str, Tally]]:
-        return ((name, tally) for name, tally in self.hosts.in_memory() if tally.pages >= WELL_KNOWN)
+        some = islice(self.hosts.in_memory(), LOOKED_AT)
+        return ((name, tally) for name, tally in some if tally.pages >= WELL_KNOWN)
 
     def flush(self) -> None:
         self.hosts.flush()

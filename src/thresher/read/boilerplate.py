@@ -68,6 +68,7 @@ SURROUNDINGS = {
 }
 
 MENU_LINKS, MENU_SCORE = 0.8, 0.95  # the share in links that makes a block in a <nav> a menu, and its score
+TEASER_LINKS, TEASER_SCORE = 0.4, 0.7  # of a list item that is no full sentence: it leads to text
 MAIN_SHARE = 0.6  # of all text on the page: what makes a container the main one
 NEIGHBOURS = np.array([0.1, 0.2, 0.4, 0.8, 0.0, 0.8, 0.4, 0.2, 0.1])  # how much blocks close by count
 
@@ -99,6 +100,8 @@ def score(markup: Markup) -> list[float]:
     scores = 1.0 / (1.0 + np.exp(around @ _SURROUNDING_WEIGHTS))
     menu = ((bits & places.NAV) != 0) & (own[:, 1] > MENU_LINKS)
     scores[menu] = np.maximum(scores[menu], MENU_SCORE)  # however close to the text it stands
+    teaser = ((bits & places.ITEM) != 0) & (own[:, 1] > TEASER_LINKS) & (own[:, 6] == 0.0)
+    scores[teaser] = np.maximum(scores[teaser], TEASER_SCORE)
     listed: list[float] = scores.tolist()
     return listed
 

@@ -163,6 +163,7 @@ def _of_failure(web: ToyWeb, spot: Spot, page: Article, url: str) -> Truth:
         status=reply.status,
         location=_location(reply, url),
         disallowed=disallowed,
+        trap=bool(spot.sid),
         reason="disallowed" if disallowed else page.fate,
     )
 
