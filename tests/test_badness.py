@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 import wordfreq
@@ -101,9 +100,7 @@ def test_badness_of_any_text_is_a_number_from_zero_up(text: str, language: str) 
     assert 0.0 <= badness(text, known(language)) < 40
 
 
-def test_long_texts_cost_no_more_than_their_beginning() -> None:
+def test_of_a_long_text_only_the_beginning_counts() -> None:
     czech = known("cs")
-    text = running("cs", 2_500)
-    started = time.process_time()
-    badness(text * 1000, czech)
-    assert time.process_time() - started < 0.1
+    text = running("cs", 25_000)
+    assert badness(text + " xyz" * 1_000_000, czech) == badness(text + " abc", czech)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,7 +12,6 @@ from thresher.page import Link
 from thresher.read.feeds import kind_of, links, text_sitemap
 from thresher.url import canonical
 
-SUITES = Path(os.environ.get("THRESHER_SUITES") or Path(__file__).parents[2] / "shared" / "suites")
 BASE = "http://www.a.cz/sitemap.xml"
 
 # fmt: off
@@ -187,9 +183,7 @@ def test_a_billion_laughs_cost_nothing_and_no_entity_is_looked_up():
     entities = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 30))
     bomb = f'<!DOCTYPE x [<!ENTITY l0 "ha"><!ENTITY f SYSTEM "file:///etc/passwd">{entities}]>'
     body = f"{bomb}<urlset><loc>http://www.a.cz/&l29;&f;</loc></urlset>".encode()
-    start = time.perf_counter()
     assert urls(body) == ["http://www.a.cz/&l29;&f;"]
-    assert time.perf_counter() - start < 0.1
 
 
 @pytest.mark.parametrize(
@@ -296,10 +290,8 @@ def test_a_plain_text_sitemap_has_one_url_on_each_line():
         ("rss/xmlRss_pubDate.xml", "http://www.example.com/", 7),
     ],
 )
-def test_real_sitemaps_and_feeds_have_the_links_that_one_counts_by_hand(name, base, count):
-    path = SUITES / name
-    if not path.exists():
-        pytest.skip(f"no conformance data at {path}")
+def test_real_sitemaps_and_feeds_have_the_links_that_one_counts_by_hand(suites, name, base, count):
+    path = suites / name
     body = path.read_bytes()
     if path.suffix == ".gz":
         body = gzip.decompress(body)
@@ -309,14 +301,12 @@ def test_real_sitemaps_and_feeds_have_the_links_that_one_counts_by_hand(name, ba
     assert len(found) == count
 
 
-def test_a_sitemap_of_fifty_thousand_urls_is_read_at_once():
+def test_a_sitemap_of_fifty_thousand_urls_is_read_whole():
     entry = "<url>\n<loc>https://www.a.cz/articles/2024/section/a-title-of-some-words-%d.html</loc>\n" + (
         "<lastmod>2024-10-10T10:00:00+00:00</lastmod><changefreq>monthly</changefreq><priority>.5</priority></url>"
     )
     body = ("<urlset>" + "".join(entry % n for n in range(50_000)) + "</urlset>").encode()
-    start = time.perf_counter()
     assert len(urls(body, base="https://www.a.cz/s.xml", max_links=50_000)) == 50_000
-    assert time.perf_counter() - start < 1
 
 
 HOSTILE = [
@@ -336,12 +326,11 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.timeout(20)  # quadratic time would be minutes
 @pytest.mark.parametrize("piece", HOSTILE)
 @pytest.mark.parametrize("head", ["", "<loc>", "<item><title>", "<item><link "])
-def test_a_document_made_to_be_slow_takes_linear_time(piece, head):
+def test_a_document_made_to_be_slow_is_read_and_has_no_links(piece, head):
     body = (head + piece * (300_000 // len(piece))).encode()
-    start = time.perf_counter()
-    kind_of(body)
+    assert kind_of(body) == ""
     for kind in ("sitemap", "feed"):
-        urls(body, kind)
-    assert time.perf_counter() - start < 1
+        assert urls(body, kind) == []

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from thresher.url import MAX_URL_LENGTH, absolute, canonical, domain, host, key, registrable, tld, trap
-
-SUITES = Path(os.environ.get("THRESHER_SUITES") or Path(__file__).parents[2] / "shared" / "suites")
 
 # fmt: off
 # Pieces that links are made of, the odd ones too often.
@@ -50,21 +46,15 @@ PLAIN_LINKS = st.text(alphabet="ab.%2eEZ9/-_~!$&()*+,=@?;#x", max_size=30).map(
 )
 
 
-def suite(name: str) -> Path:
-    path = SUITES / name
-    if not path.exists():
-        pytest.skip(f"no conformance data at {path}")
-    return path
-
-
-def test_every_url_of_the_web_platform_tests_is_parsed_as_browsers_do():
-    cases = [case for case in json.loads(suite("url/urltestdata.json").read_text()) if isinstance(case, dict)]
+def test_every_url_of_the_web_platform_tests_is_parsed_as_browsers_do(suites):
+    data = json.loads((suites / "url" / "urltestdata.json").read_text())
+    cases = [case for case in data if isinstance(case, dict)]
     wrong = [c for c in cases if absolute(c["input"], c["base"]) != (None if c.get("failure") else c["href"])]
     assert (len(cases), wrong) == (891, [])
 
 
-def test_every_case_of_the_public_suffix_list_gives_its_registered_domain():
-    lines = suite("psl/tests.txt").read_text().splitlines()
+def test_every_case_of_the_public_suffix_list_gives_its_registered_domain(suites):
+    lines = (suites / "psl" / "tests.txt").read_text().splitlines()
     cases = [line.split() for line in lines if line and not line.startswith(("//", "null"))]
     wrong = [(name, said) for name, said in cases if registrable(name) != (None if said == "null" else said)]
     assert (len(cases), wrong) == (77, [])
