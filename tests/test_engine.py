@@ -42,7 +42,7 @@ def reply(number: int, body: bytes) -> Reply:
 
 
 def with_readers(
-    work: Callable[[Readers], Awaitable[T]], script: str = OBEDIENT, deadline: float = 0.5, processes: int = 2
+    work: Callable[[Readers], Awaitable[T]], script: str = OBEDIENT, deadline: float = 2.0, processes: int = 2
 ) -> T:
     async def run() -> T:
         readers = Readers(Reading(processes=processes, deadline=deadline), "cs", ("-c", script))
