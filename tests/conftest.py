@@ -1,4 +1,4 @@
-"""What several tests need: a toy web on loopback, and data of other projects where it is present."""
+"""What several tests need: where the project is, and data of other projects where it is present."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 # A reader that does what the page says.
 OBEDIENT = """
-import os, sys, time
+import os, signal, sys
 import msgspec
 from thresher.config import Reading
 from thresher.engine import worker
@@ -26,7 +26,7 @@ from thresher.page import Page
 def read(reply, language, settings):
     match reply.body:
         case b"die": os.kill(os.getpid(), 9)
-        case b"stall": time.sleep(3600)
+        case b"stall": signal.pause()
         case b"raise": raise ValueError("no such thing")
         case b"eat": bytearray(10 << 30)
     return Page(reply.url, "html", title=reply.body.decode("latin-1")[:10])

@@ -58,6 +58,11 @@ def exported(corpus: Corpus, name: str, **options) -> bytes:
 
 
 @pytest.mark.parametrize("name", FORMATS)
+def test_a_corpus_of_which_nothing_may_be_exported_gives_no_documents(tmp_path: Path, name: str):
+    assert export(make(tmp_path, ["opted out"]), name, io.BytesIO(), tlds=["cz"]) == 0
+
+
+@pytest.mark.parametrize("name", FORMATS)
 def test_every_format_keeps_the_contract(corpus: Corpus, tmp_path: Path, name: str):
     out = io.BytesIO()
     assert export(corpus, name, out) == 2, "opted-out documents stay out"

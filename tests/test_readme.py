@@ -61,9 +61,8 @@ def test_the_two_commands_of_the_readme_are_targets_of_the_makefile() -> None:
 
 
 def test_no_package_registry_is_named_and_every_dependency_has_an_exact_version() -> None:
-    for name in ("pyproject.toml", "constraints.txt", "Makefile", "README.md", "CONTRIBUTING.md"):
-        text = (ROOT / name).read_text("utf-8")
-        assert not re.search(r"index-url|/simple|/packages/", text), name
+    for name in ("pyproject.toml", "constraints.txt", "Makefile"):
+        assert "://" not in (ROOT / name).read_text("utf-8"), name
     pinned = dict(line.lower().split("==") for line in (ROOT / "constraints.txt").read_text().split())
     import tomllib
 

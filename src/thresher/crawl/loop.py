@@ -70,7 +70,6 @@ class Crawl:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
-        self._clock = clock
         self._progress = progress
         self._connect_to = connect_to
         self.ledger = Ledger(directory, config, clock)
@@ -119,9 +118,9 @@ class Crawl:
 
     # the loop
 
-    def seed(self, urls: Iterable[str]) -> int:
-        """Queue seeds (canonical URLs) that are new and in scope; how many there were."""
-        return self._queue([Candidate(url) for url in urls], None)
+    def seed(self, urls: Iterable[str]) -> None:
+        """Queue seeds (canonical URLs) that are new and in scope."""
+        self._queue([Candidate(url) for url in urls], None)
 
     async def run(self) -> Ending:
         """Crawl until nothing is left, a budget is spent or `stop` is called. Everything is committed then."""
@@ -283,12 +282,11 @@ class Crawl:
         ]
         self._queue(candidates, host_of(candidate.url))
 
-    def _queue(self, candidates: Sequence[Candidate], source: str | None) -> int:
+    def _queue(self, candidates: Sequence[Candidate], source: str | None) -> None:
         keys = [key(candidate.url) for candidate in candidates]
         fresh = [place for place in self.seen.unseen(keys) if self.gate.admits(candidates[place].url, source)]
         self.seen.add([keys[place] for place in fresh])
         self.frontier.add(candidates[place] for place in fresh)
-        return len(fresh)
 
     def _finish(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
         """A URL that gave no page has its outcome."""

@@ -17,13 +17,13 @@ import uvloop
 from thresher import config as configuration
 from thresher._version import __version__
 from thresher.config import Config, ConfigError
+from thresher.crawl.fetch import MAX_RESERVED_FILES
 from thresher.crawl.loop import Crawl, CrawlFault, Ending
 from thresher.crawl.seeds import Seeds, gather
 from thresher.crawl.yields import compile_threshold
 from thresher.read.language import known_languages, nearest, normalise
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-RESERVED_FILES = 512  # for state, segments, pipes and logs, beside the connections
 Settings = Mapping[str, Mapping[str, Any]]
 
 
@@ -83,7 +83,7 @@ async def _run(
 def _raise_file_limit(connections: int) -> None:
     """As many open files as the connections need, as far as the system lets us; beyond, fewer are opened."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + RESERVED_FILES
+    wanted = connections + MAX_RESERVED_FILES
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -172,20 +172,6 @@ def detect(body: bytes, top_level_domain: str = "", allow_utf8: bool = True) -> 
     return named(guess) or FALLBACK
 
 
-def sniff(body: bytes, declared: str | None = None) -> str:
-    """The encoding of a page by the HTML standard: mark, then HTTP's label, then its own, then a guess."""
-    by_mark = of_byte_order_mark(body)
-    if by_mark:
-        return by_mark
-    by_header = named(declared) if declared else None
-    if by_header:
-        return by_header
-    label = declared_inside(body)
-    if label in ("utf-16le", "utf-16be") and b"\0" in body[:6]:
-        return label
-    return meant_inside(label) or detect(body)
-
-
 def _prescan(head: bytes) -> str:
     """The label of the first <meta> that declares a known encoding, or ""; an unfinished tag ends it all."""
     position = 0

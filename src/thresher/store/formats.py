@@ -70,7 +70,8 @@ def _permitted(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _under(tlds: frozenset[str], batch: pa.RecordBatch) -> pa.RecordBatch:
     """The documents from hosts under these top-level domains."""
-    return batch.filter(pa.array([tld(host or "") in tlds for host in batch.column("host").to_pylist()]))
+    inside = [tld(host or "") in tlds for host in batch.column("host").to_pylist()]
+    return batch.filter(pa.array(inside, pa.bool_()))  # the type is told: a batch may be empty by now
 
 
 @contextlib.contextmanager
