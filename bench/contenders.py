@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,9 @@ def thresher(
             early.update(status)
 
     command = [sys.executable, "-m", "thresher.cli", "crawl", directory, "--json"]
-    command += ["--connect-to", web.connect_to, "--seeds", *seeds]
+    listed = directory / "listed.txt"
+    listed.write_text("\n".join(seeds))
+    command += ["--connect-to", web.connect_to, "--seeds", listed]
     usage = run(command, accept=(0, SPENT), look=look)
     status = json.loads(usage.output)
     requests, pages = status["pages"]["fetched"], _html_pages(status)
@@ -90,14 +92,14 @@ def _html_pages(status: Figures) -> int:
     return int(pages["kept"] + rejected)
 
 
-def scrapy(directory: Path, web: Web, seeds: Sequence[str], pages: int) -> Figures:
+def scrapy(directory: Path, web: Web, seeds: Sequence[str], pages: int, *, follow: bool = True) -> Figures:
     """A whole crawl by Scrapy with trafilatura into a JSONL file."""
     directory.mkdir(parents=True)
     lists = {"seeds": directory / "seeds.txt", "hosts": directory / "hosts.txt"}
     lists["seeds"].write_text("\n".join(seeds))
     lists["hosts"].write_text("\n".join(web.hosts))
     totals, output = directory / "totals.json", directory / "pages.jsonl"
-    arguments = {**lists, "pages": pages, "totals": totals}
+    arguments = {**lists, "pages": pages, "totals": totals, "follow": int(follow)}
     command = [peers_python(), "-m", "scrapy", "runspider", ROOT / "bench" / "peers" / "scrapy_spider.py"]
     command += ["-O", f"{output}:jsonlines"]
     for name, value in arguments.items():
@@ -120,23 +122,22 @@ def scrapy(directory: Path, web: Web, seeds: Sequence[str], pages: int) -> Figur
 
 
 def html_urls(corpus: Path) -> set[str]:
-    """Addresses, without scheme, of the pages that Thresher read."""
+    """The pages that Thresher read."""
     rows = product.open(corpus).outcomes(["url", "outcome", "reason"]).to_pylist()
     return {
-        _address(row["url"])
-        for row in rows
-        if row["outcome"] in ("kept", "rejected") and row["reason"] not in NO_PAGES
+        row["url"] for row in rows if row["outcome"] in ("kept", "rejected") and row["reason"] not in NO_PAGES
     }
 
 
 def spider_urls(directory: Path) -> set[str]:
-    """Addresses, without scheme, of the pages that Scrapy read."""
+    """The pages that Scrapy read."""
     with (directory / "pages.jsonl").open(encoding="utf-8") as lines:
-        return {_address(json.loads(line)["url"]) for line in lines}
+        return {json.loads(line)["url"] for line in lines}
 
 
-def _address(url: str) -> str:
-    return (canonical(url) or url).partition("//")[2]
+def without_scheme(urls: Iterable[str]) -> set[str]:
+    """Addresses to compare: one crawler asks for https where the other was told to ask for http."""
+    return {(canonical(url) or url).partition("//")[2] for url in urls}
 
 
 def _figures(usage: Usage, pages: int) -> Figures:

@@ -1,9 +1,10 @@
 """The whole job against Scrapy with trafilatura: fetch, robots.txt, read, judge, store.
 
-python -m bench.crawl [--pages 3000] [--peer-pages 1000] [--webs toy,real,same] [--hosts 60]
+python -m bench.crawl [--pages 3000] [--peer-pages 1000] [--webs toy,real,same,listed] [--hosts 60]
 
 toy: pages alike. real: a recorded web, where two crawlers that stop early have read other pages. same: some of
-its hosts alone, with pages of 30 to 80 KB, which both crawl to the end, so that they read the same pages.
+its hosts alone, with pages of 30 to 80 KB; both are handed all their pages as seeds and crawl on from there to the
+end, so that they read the same pages. listed: the same list, and no link is followed.
 
 Processor time is that of all processes of a contender from birth to death; what the web servers use is not
 counted. A longer run of Thresher alone: --pages 20000 --peer-pages 0 --webs toy
@@ -14,11 +15,12 @@ from __future__ import annotations
 import argparse
 import tempfile
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench import webs
-from bench.contenders import Figures, html_urls, scrapy, spider_urls, thresher
+from bench.contenders import Figures, html_urls, scrapy, spider_urls, thresher, without_scheme
 from bench.measure import emit, say, table
 from bench.stages import milliseconds
 
@@ -28,7 +30,7 @@ COLUMNS = (
     *("web", "name", "pages", "requests", "wall_s", "cpu_s", "pages_per_cpu_s", "steady_pages_per_cpu_s"),
     *("startup_cpu_s", "rss_mb", "html_bytes_per_page", "html_mb_per_cpu_s"),
 )
-SAME_PAGES = 3_500  # HTML files of the hosts that both crawl to the end
+SAME_PAGES = 3_500  # HTML files of the hosts whose pages both are handed
 ENDLESS = 10**9
 COMPARED = ("pages_per_cpu_s", "html_mb_per_cpu_s", "rss_mb")
 
@@ -39,14 +41,15 @@ def main() -> None:
         "--pages", type=int, default=3_000, help="requests that Thresher may make on each web"
     )
     parser.add_argument("--peer-pages", type=int, default=1_000, help="pages that the peer reads; 0: no peer")
-    parser.add_argument("--webs", default="toy,real,same")
+    parser.add_argument("--webs", default="toy,real,same,listed")
     parser.add_argument("--hosts", type=int, default=60, help="of the toy web")
     parser.add_argument("--sample", type=int, default=400, help="pages to take the stages' times of")
     asked = parser.parse_args()
     choice: dict[str, AbstractContextManager[webs.Web]] = {
         "toy": webs.toy(asked.hosts),
         "real": webs.real(),
-        "same": webs.real(small_hosts=SAME_PAGES),
+        "same": webs.real("same", SAME_PAGES),
+        "listed": webs.real("listed", SAME_PAGES),
     }
     rows: list[Figures] = []
     ratios: dict[str, dict[str, float]] = {}
@@ -68,11 +71,15 @@ def main() -> None:
 def _contest(web: webs.Web, asked: argparse.Namespace) -> list[Figures]:
     with tempfile.TemporaryDirectory(prefix="thresher-bench-") as scratch:
         place = Path(scratch)
-        whole = web.name == "same"
+        whole, follow = web.name in ("same", "listed"), web.name != "listed"
+        if whole:
+            say(f"{web.name} web: finding all its pages")
+            thresher(place / "scout", web, LANGUAGE, web.seeds, _settings(0))
+            web = replace(web, seeds=sorted(html_urls(place / "scout")))
         pages, peer_pages = (0, ENDLESS) if whole else (asked.pages, asked.peer_pages)
         say(f"{web.name} web: thresher, one page, then {'all' if whole else f'{pages:,} requests'}")
         first = thresher(place / "one", web, LANGUAGE, web.seeds[:1], _settings(1))
-        ours = thresher(place / "ours", web, LANGUAGE, web.seeds, _settings(pages))
+        ours = thresher(place / "ours", web, LANGUAGE, web.seeds, _settings(pages, follow=follow))
         ours["startup_cpu_s"] = first["cpu_s"]
         say(f"{web.name} web: stages, of some {asked.sample:,} pages")
         every = max(1, ours["pages"] // asked.sample)
@@ -86,18 +93,19 @@ def _contest(web: webs.Web, asked: argparse.Namespace) -> list[Figures]:
             return [ours]
         say(f"{web.name} web: scrapy, one page, then {'all' if whole else f'{peer_pages:,}'}")
         first = scrapy(place / "one-peer", web, web.seeds[:1], 1)
-        peer = scrapy(place / "peer", web, web.seeds, peer_pages)
+        peer = scrapy(place / "peer", web, web.seeds, peer_pages, follow=follow)
         peer["startup_cpu_s"] = first["cpu_s"]
         peer["html_mb_per_cpu_s"] = peer["html_bytes_per_page"] * peer["pages_per_cpu_s"] / 1e6
-        ours_read, peer_read = html_urls(place / "ours"), spider_urls(place / "peer")
+        ours_read = without_scheme(html_urls(place / "ours"))
+        peer_read = without_scheme(spider_urls(place / "peer"))
         peer["pages_both_read"] = len(ours_read & peer_read)
         peer["pages_either_read"] = len(ours_read | peer_read)
         emit(peer)
         return [ours, peer]
 
 
-def _settings(pages: int) -> dict[str, dict[str, Any]]:
-    return {**SETTINGS, "budget": {"pages": pages}}
+def _settings(pages: int, *, follow: bool = True) -> dict[str, dict[str, Any]]:
+    return {**SETTINGS, "budget": {"pages": pages}, "scope": {"internal": follow, "external": follow}}
 
 
 def _with_the_rest(stages: dict[str, Any], whole: Figures, start: Figures) -> dict[str, Any]:

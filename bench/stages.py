@@ -21,7 +21,7 @@ from thresher.crawl.loop import Crawl
 from thresher.crawl.start import parse_address
 from thresher.judge import judge
 from thresher.page import Candidate, Page, Reply
-from thresher.read import badness, boilerplate, directives, fingerprint, hostile, html, language, links, read
+from thresher.read import badness, boilerplate, directives, fingerprint, html, language, links, read
 from thresher.read.decode import decode, unpack
 from thresher.store.warc import records
 from thresher.url import host, key, tld
@@ -96,9 +96,7 @@ def _reader_stages(replies: list[Reply], config: Config) -> dict[str, float]:
         encoding, content_type = reply.header("Content-Encoding") or "", reply.header("Content-Type") or ""
         body = clock.call("unpack", unpack, reply.body, encoding, settings.max_decoded_bytes).body
         document = clock.call("decode", decode, body, content_type, tld(host(reply.url)))
-        clock.call("hostile?", hostile.is_hostile, document.utf8)
-        markup = clock.call("walk", html.scan, document.utf8, 2 * settings.max_links)
-        clock.call("of walk: parse", html.LexborHTMLParser, document.utf8)
+        markup = clock.call("scan", html.scan, document.utf8, 2 * settings.max_links)
         scores = clock.call("scores", boilerplate.score, markup)
         clock.call("links", links.links, markup, reply.url, scores, settings.max_links)
         texts = [text for text, score in zip(markup.texts, scores, strict=True) if score < links.TEXT]

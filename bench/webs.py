@@ -57,7 +57,7 @@ def home() -> Path:
 
 
 @contextmanager
-def real(small_hosts: int = 0) -> Iterator[Web]:
+def real(name: str = "real", small_hosts: int = 0) -> Iterator[Web]:
     """The recorded web from nginx, every host's front page as a seed. Raises Missing where it cannot be had.
 
     `small_hosts`: only the smallest hosts, with so many HTML files together; 0: all hosts.
@@ -77,7 +77,7 @@ def real(small_hosts: int = 0) -> Iterator[Web]:
             if small_hosts:
                 fronts = [url for url in fronts if urlsplit(url).netloc in hosts]
             log = Path(run) / "access.log"
-            yield Web("same" if small_hosts else "real", f"{ADDRESS}:{port}", fronts, hosts, log)
+            yield Web(name, f"{ADDRESS}:{port}", fronts, hosts, log)
         finally:
             subprocess.run([*command, "stop"], check=True, stdout=subprocess.DEVNULL)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.read.boilerplate import score
-from thresher.read.html import Markup, scan
+from thresher.read.html import scan
 
 SENTENCES = {
     "cs": "Včera jsme šli s dětmi do lesa a našli jsme tam mnoho hub, které jsme pak doma uvařili k večeři. "
@@ -91,7 +91,7 @@ def test_a_page_of_links_alone_has_no_text() -> None:
 
 
 def test_a_page_without_blocks_has_no_scores() -> None:
-    assert score(Markup()) == []
+    assert score(scan(b"", 10)) == []
 
 
 @given(

@@ -31,8 +31,7 @@ def read(reply, language, settings):
         case b"eat": bytearray(10 << 30)
     return Page(reply.url, "html", title=reply.body.decode("latin-1")[:10])
 
-worker.read = read
-worker.main(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Reading), int(sys.argv[3]))
+worker.main(read, sys.argv[1], msgspec.json.decode(sys.argv[2], type=Reading), int(sys.argv[3]))
 """
 BROKEN = "raise SystemExit(3)"
 

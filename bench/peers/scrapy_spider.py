@@ -1,7 +1,8 @@
 """The peer of the crawl benchmark: a corpus spider with Scrapy's broad-crawl settings and trafilatura.
 
 Runs in an environment of its own, through http_proxy:
-scrapy runspider scrapy_spider.py -O pages.jsonl:jsonlines -a seeds=FILE -a hosts=FILE -a pages=N -a totals=FILE
+scrapy runspider scrapy_spider.py -O pages.jsonl:jsonlines \\
+    -a seeds=FILE -a hosts=FILE -a pages=N -a totals=FILE -a follow=1
 """
 
 import json
@@ -13,6 +14,11 @@ from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse
 from scrapy.linkextractors import LinkExtractor
+
+
+def _plain(url):
+    """The proxy speaks plain HTTP only."""
+    return url.replace("https://", "http://", 1)
 
 
 class CorpusSpider(Spider):
@@ -36,18 +42,19 @@ class CorpusSpider(Spider):
         "LOG_LEVEL": "ERROR",
     }
 
-    def __init__(self, seeds, hosts, pages, totals, **arguments):
+    def __init__(self, seeds, hosts, pages, totals, follow="1", **arguments):
         super().__init__(**arguments)
         self.seeds = Path(seeds).read_text().split()
         self.allowed_domains = Path(hosts).read_text().split()  # empty: all
         self.wanted = int(pages)
         self.totals = Path(totals)
+        self.follow = follow == "1"
         self.read = 0
         self.links = LinkExtractor()
 
     async def start(self):
         for url in self.seeds:
-            yield Request(url, dont_filter=True)
+            yield Request(_plain(url))
 
     def parse(self, response):
         if not isinstance(response, HtmlResponse):
@@ -57,9 +64,10 @@ class CorpusSpider(Spider):
         yield {"url": response.url, "html_bytes": len(response.body), "text": text or ""}
         if self.read >= self.wanted:
             raise CloseSpider("enough pages")
-        for link in self.links.extract_links(response):
-            # The proxy speaks plain HTTP only.
-            yield Request(link.url.replace("https://", "http://", 1))
+        links = self.links.extract_links(response)  # a corpus has its links, followed or not
+        if self.follow:
+            for link in links:
+                yield Request(_plain(link.url))
 
     def closed(self, reason):
         stats = self.crawler.stats.get_stats()

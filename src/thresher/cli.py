@@ -29,6 +29,7 @@ Many = Parameter(consume_multiple=True, negative=())
 
 def main() -> None:
     """Run the command line; any fault ends in one message and its exit code, never in a traceback."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nobody needs
     try:
         app()
     except KeyboardInterrupt:

@@ -141,6 +141,7 @@ class _Reader(asyncio.Protocol):
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for the crawler, which lets the reader go
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # or numpy starts threads that nobody needs
             )
         self._seconds = deadline
         self._stalled = False

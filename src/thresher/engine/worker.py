@@ -8,12 +8,12 @@ import socket
 import struct
 import sys
 import traceback
+from collections.abc import Callable
 
 import msgspec
 
 from thresher.config import Reading
 from thresher.page import Failure, Page, Reply
-from thresher.read import read
 
 GARBAGE = 100_000  # new objects between two collections: a page makes some thousands, hardly any in cycles
 FRAME = struct.Struct("!I")
@@ -28,22 +28,25 @@ WARM_UP = Reply(  # reading anything at all loads the models
 )
 
 
-def main(language: str, settings: Reading, descriptor: int) -> None:
+Read = Callable[[Reply, str, Reading], Page]
+
+
+def main(read: Read, language: str, settings: Reading, descriptor: int) -> None:
     """Serve until the other side closes the socket."""
     resource.setrlimit(resource.RLIMIT_AS, (settings.memory, settings.memory))
     decode = msgspec.msgpack.Decoder(Reply).decode
     encode = msgspec.msgpack.Encoder().encode
     with socket.socket(fileno=descriptor) as pipe:
-        _read(WARM_UP, language, settings)
+        _read(read, WARM_UP, language, settings)
         gc.freeze()  # models stay; looking at them again and again costs a twentieth of the reading
         gc.set_threshold(GARBAGE)
         pipe.sendall(FRAME.pack(0))  # ready
         while frame := _receive(pipe):
-            answer = encode(_read(decode(frame), language, settings))
+            answer = encode(_read(read, decode(frame), language, settings))
             pipe.sendall(FRAME.pack(len(answer)) + answer)
 
 
-def _read(reply: Reply, language: str, settings: Reading) -> Page | Failure:
+def _read(read: Read, reply: Reply, language: str, settings: Reading) -> Page | Failure:
     try:
         return read(reply, language, settings)
     except Exception as fault:  # the edge: a fault of the reader must not end the crawl, and must be found
@@ -68,4 +71,7 @@ def _receive(pipe: socket.socket) -> bytes:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], msgspec.json.decode(sys.argv[2], type=Reading), int(sys.argv[3]))
+    # Here, for the crawler imports this module too, and the kernels of the reader take half a second to load.
+    from thresher.read.reader import read
+
+    main(read, sys.argv[1], msgspec.json.decode(sys.argv[2], type=Reading), int(sys.argv[3]))

@@ -8,13 +8,11 @@ word lists.
 
 from __future__ import annotations
 
-import unicodedata
-
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.read import places
 from thresher.read.html import Markup
+from thresher.read.scan import layout as at
 
 # Weights fitted on pages in five languages from three collections (news, blogs, and pages of several types
 # that hold running text); positive speaks for text. Two are set by hand, because the collections lack what
@@ -32,24 +30,24 @@ MEASURES = {
     "constant": -0.78,
 }
 PLACES = {
-    places.NAV: -1.0,
-    places.FOOTER: -0.60,
-    places.HEADER: -0.29,
-    places.ASIDE: -1.78,
-    places.FORM: -1.96,
-    places.MAIN: 1.04,
-    places.ARTICLE: 0.80,
-    places.HEADING: 0.27,
-    places.QUOTE: 0.85,
-    places.PARAGRAPH: 0.54,
-    places.FIGURE: -0.42,
-    places.SAYS_MENU: -0.69,
-    places.SAYS_FOOT: -1.24,
-    places.SAYS_SIDE: -0.62,
-    places.SAYS_SHARE: -0.41,
-    places.SAYS_NOTICE: -1.39,
-    places.SAYS_TEXT: 0.64,
-    places.NEAR_TEXT: 0.78,
+    at.NAV: -1.0,
+    at.FOOTER: -0.60,
+    at.HEADER: -0.29,
+    at.ASIDE: -1.78,
+    at.FORMS: -1.96,
+    at.MAIN: 1.04,
+    at.ARTICLE: 0.80,
+    at.IN_HEADING: 0.27,
+    at.QUOTE: 0.85,
+    at.PARAGRAPH: 0.54,
+    at.FIGURE: -0.42,
+    at.SAYS_MENU: -0.69,
+    at.SAYS_FOOT: -1.24,
+    at.SAYS_SIDE: -0.62,
+    at.SAYS_SHARE: -0.41,
+    at.SAYS_NOTICE: -1.39,
+    at.SAYS_TEXT: 0.64,
+    at.NEAR_TEXT: 0.78,
 }
 SURROUNDINGS = {
     "own": 1.70,
@@ -72,54 +70,50 @@ TEASER_LINKS, TEASER_SCORE = 0.4, 0.7  # of a list item that is no full sentence
 MAIN_SHARE = 0.6  # of all text on the page: what makes a container the main one
 NEIGHBOURS = np.array([0.1, 0.2, 0.4, 0.8, 0.0, 0.8, 0.4, 0.2, 0.1])  # how much blocks close by count
 
-# Classes of characters, as far as they tell sentences from menus in any script.
-LETTER, CAPITAL, SPACE, STOP, COMMA, DIGIT, OTHER = range(7)
-CLASSES = 8  # a power of two above the number of classes
-_STOPS = ".!?。！？｡।॥؟۔။።៕։"  # not …, with which teasers break off
-_COMMAS = ",;:、，；：،؛՝၊፣–—"
 SPACELESS = 14  # letters per space, from which on a script is taken to write without spaces
 LETTERS_PER_WORD = 3.0  # in such scripts
 
 Floats = NDArray[np.float64]
+Table = NDArray[np.int64]
 
 _MEASURE_WEIGHTS = np.array(list(MEASURES.values()))
 _PLACE_WEIGHTS = np.array(list(PLACES.values()))
 _PLACE_BITS = np.array(list(PLACES))
 _SURROUNDING_WEIGHTS = np.array(list(SURROUNDINGS.values()))
-_HEADING_ITEM = np.array([places.HEADING, places.ITEM])
+_HEADING_ITEM = np.array([at.IN_HEADING, at.ITEM])
 
 
 def score(markup: Markup) -> list[float]:
     """How much each block of a page looks like boilerplate."""
     if not markup.texts:
         return []
-    own, words = own_measures(markup)
-    bits = np.array(markup.bits)
+    own, words = own_measures(markup.blocks)
+    bits = markup.blocks[:, at.B_CONTEXT]
     likely = own @ _MEASURE_WEIGHTS + ((bits[:, None] & _PLACE_BITS) != 0) @ _PLACE_WEIGHTS
     around = surroundings(markup, own, words, bits, likely)
     scores = 1.0 / (1.0 + np.exp(around @ _SURROUNDING_WEIGHTS))
-    menu = ((bits & places.NAV) != 0) & (own[:, 1] > MENU_LINKS)
+    menu = ((bits & at.NAV) != 0) & (own[:, 1] > MENU_LINKS)
     scores[menu] = np.maximum(scores[menu], MENU_SCORE)  # however close to the text it stands
-    teaser = ((bits & places.ITEM) != 0) & (own[:, 1] > TEASER_LINKS) & (own[:, 6] == 0.0)
+    teaser = ((bits & at.ITEM) != 0) & (own[:, 1] > TEASER_LINKS) & (own[:, 6] == 0.0)
     scores[teaser] = np.maximum(scores[teaser], TEASER_SCORE)
     listed: list[float] = scores.tolist()
     return listed
 
 
-def own_measures(markup: Markup) -> tuple[Floats, Floats]:
+def own_measures(blocks: Table) -> tuple[Floats, Floats]:
     """What can be measured of every block by itself, in the order of MEASURES; and its number of words."""
-    lengths = np.fromiter(map(len, markup.texts), np.int64, len(markup.texts))
-    classes = _classes_of("\n".join(markup.texts))
-    counts = _counts(classes, lengths)
-    letters = counts[:, LETTER] + counts[:, CAPITAL]
-    spaces = counts[:, SPACE]
+    lengths = blocks[:, at.B_LENGTH]
+    counts = blocks[:, at.B_COUNTS :]
+    letters = counts[:, at.LETTER] + counts[:, at.CAPITAL]
+    spaces = counts[:, at.SPACE] + 1
     words = np.where(letters > SPACELESS * spaces, letters / LETTERS_PER_WORD, spaces)
+    last, before = blocks[:, at.B_LAST], blocks[:, at.B_BEFORE_LAST]
     columns = np.empty((len(lengths), len(MEASURES)))
     columns[:, 0] = np.log(words)
-    columns[:, 1] = np.minimum(np.array(markup.linked) / lengths, 1.0)
-    columns[:, 2] = np.minimum(counts[:, COMMA] / words, 0.5)
-    columns[:, 3:6] = counts[:, [DIGIT, CAPITAL, OTHER]] / lengths[:, None]
-    columns[:, 6] = _ends_sentence(classes, np.cumsum(lengths + 1) - 1)
+    columns[:, 1] = np.minimum(blocks[:, at.B_LINKED] / lengths, 1.0)
+    columns[:, 2] = np.minimum(counts[:, at.COMMA] / words, 0.5)
+    columns[:, 3:6] = counts[:, [at.DIGIT, at.CAPITAL, at.OTHER]] / lengths[:, None]
+    columns[:, 6] = (last == at.STOP) | ((last == at.OTHER) & (before == at.STOP))  # perhaps before a bracket
     columns[:, 7] = words > 25
     columns[:, 8] = np.arange(len(lengths)) / len(lengths)
     columns[:, 9] = 1.0
@@ -132,8 +126,8 @@ def surroundings(
     """Where every block stands in relation to the likely text of the page, in the order of SURROUNDINGS."""
     text = words / (1.0 + np.exp(-likely))
     total = text.sum()
-    container, parent = np.array(markup.containers), np.array(markup.parents)
-    held = _held(text, container, markup.parents)
+    container, parent = markup.blocks[:, at.B_CONTAINER], markup.elements[:, at.E_PARENT]
+    held = _held(text, container, parent.tolist())
     around = parent[container]
     main = int(np.flatnonzero(held >= MAIN_SHARE * total)[-1])
     after_main = np.flatnonzero(parent[main + 1 :] < main)
@@ -165,39 +159,3 @@ def _near(values: Floats) -> Floats:
     """The sum of the values around each, by the weights of NEIGHBOURS."""
     reach = len(NEIGHBOURS) // 2
     return np.convolve(values, NEIGHBOURS)[reach : reach + len(values)]
-
-
-def _classes_of(text: str) -> NDArray[np.uint8]:
-    codes = np.frombuffer(f"{text}\n".encode("utf-32-le"), np.uint32)
-    return _CLASS_OF[np.minimum(codes, 0xFFFF)]
-
-
-def _counts(classes: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many characters of each class a block has; the end of a block counts as a space."""
-    blocks = len(lengths)
-    keys = np.repeat(np.arange(0, CLASSES * blocks, CLASSES), lengths + 1) + classes
-    return np.bincount(keys, minlength=CLASSES * blocks).reshape(blocks, CLASSES)
-
-
-def _ends_sentence(classes: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a block ends with a full stop, perhaps before a closing quote or bracket."""
-    last, before = classes[ends - 1], classes[ends - 2]
-    ended: NDArray[np.bool_] = (last == STOP) | ((last == OTHER) & (before == STOP))
-    return ended
-
-
-def _character_classes() -> NDArray[np.uint8]:
-    """The class of every character of the basic plane; all beyond count as its last one."""
-    kinds = {"L": LETTER, "M": LETTER, "N": DIGIT, "Z": SPACE}
-    classes = np.full(0x10000, OTHER, np.uint8)
-    for code in range(0x10000):
-        category = unicodedata.category(chr(code))
-        classes[code] = CAPITAL if category == "Lu" else kinds.get(category[0], OTHER)
-    classes[[ord(mark) for mark in _STOPS]] = STOP
-    classes[[ord(mark) for mark in _COMMAS]] = COMMA
-    classes[[ord("\n"), ord("\t")]] = SPACE
-    classes[0xFFFF] = LETTER
-    return classes
-
-
-_CLASS_OF = _character_classes()

@@ -1,44 +1,28 @@
-"""One walk over a page's tree: its blocks of text with their surroundings, and its links."""
+"""What a page holds, from one scan of its bytes: blocks of text with their surroundings, links and remarks."""
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeAlias
+import unicodedata
+from typing import Final, NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser
+import numpy as np
+from numpy.typing import NDArray
 
-from thresher.read.places import PRE, TAG_BITS, inside, places
-from thresher.read.text import lines, one_line
+from thresher.read.scan import layout as at
+from thresher.read.scan.scanner import scan as scan_bytes
+from thresher.read.scan.tables import character_classes, known
+from thresher.read.text import one_line
 
-_OTHER_BLOCKS = (
-    "address body caption center dd details dialog dir div dl dt figcaption frameset hgroup hr html legend "
-    "noscript ol search section summary table tbody td tfoot th thead tr ul"
-)
-_WITHOUT_TEXT = (
-    "script style template svg math iframe object embed applet canvas audio video select option optgroup "
-    "datalist textarea button noembed noframes"
-)
-MIN_NOSCRIPT = 500  # characters; some forums put the whole page there, others a line about JavaScript
-
-INLINE, BLOCK, ANCHOR, OTHER, SILENT = range(5)
-_ROLES: dict[str, int] = (
-    dict.fromkeys([*TAG_BITS, *_OTHER_BLOCKS.split()], BLOCK)
-    | dict.fromkeys(_WITHOUT_TEXT.split(), SILENT)
-    | dict.fromkeys(("br", "img", "area", "title", "meta", "link", "base"), OTHER)
-    | {"a": ANCHOR, "-comment": SILENT, "-doctype": SILENT}
-)
-_HIDING = frozenset(["hidden", "aria-hidden", "style"])
-_FEED_TYPES = frozenset(["application/rss+xml", "application/atom+xml", "application/rdf+xml"])
-_BREAK = " \n"  # told from the page's own text by identity
-
-Attributes: TypeAlias = dict[str, str | None]
-
-_INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-
-
-HIDDEN: Final = -1  # the link stands where no reader sees it
+HIDDEN: Final = at.HIDDEN  # the link stands where no reader sees it
 UNPLACED: Final = -2  # the link stands in the head of the page
+MAX_JSON, MAX_TIMES, MAX_BYLINES = 8, 16, 8  # remarks of a kind that are kept
+MAX_ANCHOR, MAX_TIME, MAX_BYLINE = 200, 80, 200  # characters of a link's text, and of those
+_FEED_TYPES = frozenset(["application/rss+xml", "application/atom+xml", "application/rdf+xml"])
+_SEPARATOR = "\0"  # between strings that come from the scan; it stands in none of them
+_KNOWN, _CLASSES = known(), character_classes()
+
+Line = NDArray[np.int64]
+Table = NDArray[np.int64]
 
 
 class Anchor(NamedTuple):
@@ -51,217 +35,121 @@ class Anchor(NamedTuple):
 
 
 class Markup:
-    """What the walk found: blocks as columns, links, and what the page says of itself."""
+    """What the scan found: blocks and block-level elements as tables, links, what the page says of itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, texts: list[str], blocks: Table, elements: Table) -> None:
+        self.texts = texts
+        self.blocks = blocks
+        self.elements = elements  # the first is the page
+        self.anchors: list[Anchor] = []
         self.title = ""
         self.base = ""
-        self.texts: list[str] = []
-        self.linked: list[int] = []  # characters inside links
-        self.bits: list[int] = []  # where each block stands
-        self.containers: list[int] = []  # the block-level element directly around
-        self.parents: list[int] = [0]  # of each block-level element, numbered as they open
-        self.anchors: list[Anchor] = []
+        self.language = ""  # that the page declares
         self.metas: list[tuple[str, str]] = []  # name or http-equiv, lower-cased, and content
+        self.json_ld: list[str] = []  # descriptions of the page for machines
+        self.times: list[tuple[str, str]] = []  # as a machine reads it, and as a human does
+        self.bylines: list[str] = []
+
+    def is_mostly_links(self, block: int) -> bool:
+        """Whether half of a block or more is the text of links."""
+        return bool(2 * self.blocks[block, at.B_LINKED] >= self.blocks[block, at.B_LENGTH])
 
 
 def scan(utf8: bytes, max_anchors: int) -> Markup:
-    """Walk over a page once. At most `max_anchors` links are kept."""
-    walk = _Walk(max_anchors)
-    tree = LexborHTMLParser(utf8)
-    if b"<noscript" in utf8:
-        walk.settle_noscript(tree)
-    if tree.root is not None:
-        walk.over(tree.root)
-    return walk.found
+    """Scan a page once. At most `max_anchors` links are kept."""
+    source = np.frombuffer(utf8, np.uint8)
+    tags = utf8.count(b"<") + 2
+    room = len(source) + len(source) // 4 + 64  # the longest text: references are at most a fifth shorter
+    out, strings = np.empty(room, np.uint8), np.empty(room, np.uint8)
+    work = _memory(tags, min(tags, max_anchors))
+    scan_bytes(source, out, strings, work, _KNOWN, _CLASSES)
+    text = out[: work[at.OUT]].tobytes().decode("utf-8", "replace")
+    values = strings[: work[at.STRINGS_OUT]].tobytes().decode("utf-8", "replace").split(_SEPARATOR)
+    texts = text.split(_SEPARATOR)[:-1]
+    is_normal = unicodedata.is_normalized("NFC", text)
+    if not is_normal:
+        texts = [unicodedata.normalize("NFC", block) for block in texts]
+    found = Markup(
+        texts,
+        _rows(work, at.BLOCKS, at.NEXT_BLOCK, at.BLOCK_ROW),
+        _rows(work, at.ELEMENTS, at.NEXT_ELEMENT, at.ELEMENT_ROW),
+    )
+    _add_notes(found, utf8, text, values, _rows(work, at.NOTES, at.NEXT_NOTE, at.NOTE_ROW))
+    _add_anchors(found, text, is_normal, values, _rows(work, at.ANCHORS, at.NEXT_ANCHOR, at.ANCHOR_ROW))
+    return found
 
 
-@lru_cache(maxsize=50_000)
-def _places(tag: str, names: str | None, identity: str | None) -> int:
-    """What an element adds to the place of all inside it; remembered, because sites repeat their tags."""
-    return places(tag, f"{names or ''} {identity or ''}")
+def _memory(tags: int, anchors: int) -> Line:
+    """The memory of a scan of a page with so many tags: nothing is written yet, and only the page is open."""
+    stack = at.MEMORY
+    elements = stack + at.STACK_ROW * tags
+    blocks = elements + at.ELEMENT_ROW * tags
+    notes = blocks + at.BLOCK_ROW * tags
+    links = notes + at.NOTE_ROW * tags
+    end = links + at.ANCHOR_ROW * anchors
+    work = np.empty(end, np.int64)
+    work[: stack + at.STACK_ROW] = 0
+    work[elements : elements + at.ELEMENT_ROW] = 0
+    work[at.STACK] = work[at.TOP] = stack
+    work[at.ELEMENTS], work[at.NEXT_ELEMENT] = elements, elements + at.ELEMENT_ROW
+    work[at.BLOCKS] = work[at.NEXT_BLOCK] = blocks
+    work[at.NOTES] = work[at.NEXT_NOTE] = notes
+    work[at.ANCHORS] = work[at.NEXT_ANCHOR] = links
+    work[at.LAST_ANCHOR] = end
+    return work
 
 
-class _Walk:
-    """The state of a walk: the block being gathered, the link that is open, what was found so far."""
-
-    def __init__(self, max_anchors: int) -> None:
-        self.found = Markup()
-        self.max_anchors = max_anchors
-        self.pieces: list[str] = []
-        self.block_linked = 0  # characters of the block that stand in links
-        self.link: Attributes | None = None  # of the link that is open
-        self.link_block = 0
-        self.link_start = 0  # where in the pieces its text begins
-        self.link_texts: list[str] = []
-
-    def settle_noscript(self, tree: Any) -> None:
-        """Take out notes to readers without scripts; leave what is long enough to be the page itself."""
-        for node in tree.css("noscript"):
-            if len(node.text()) < MIN_NOSCRIPT:
-                self.collect_hidden(node)
-                node.decompose()
-
-    def over(self, root: Any) -> None:  # noqa: PLR0912  # the hot loop: calls would cost more than the walk
-        """Visit every node once, in order; the stack stands in for recursion, which pages could exhaust."""
-        stack: list[tuple[Any, int, int, int]] = []
-        pieces, parents, roles = self.pieces, self.found.parents, _ROLES
-        bits = container = 0
-        node = root
-        while True:
-            tag = node.tag
-            if tag == "-text":
-                text = node.text_content
-                if pieces or not text.isspace():
-                    pieces.append(text)
-            elif (role := roles.get(tag, INLINE)) >= OTHER:
-                if role == OTHER:
-                    self.remark(node, tag, bits, container)
-            else:
-                attributes = node.attributes
-                if attributes and not _HIDING.isdisjoint(attributes) and _is_hidden(attributes, tag):
-                    self.collect_hidden(node)
-                else:
-                    child = node.first_child
-                    if role == BLOCK and pieces:
-                        self.flush(bits, container)
-                    elif role == ANCHOR:
-                        self.open_anchor(attributes)
-                    if child is not None:
-                        stack.append((node, role, bits, container))
-                        if role == BLOCK:
-                            bits = inside(bits, _places(tag, attributes.get("class"), attributes.get("id")))
-                            parents.append(container)
-                            container = len(parents) - 1
-                        node = child
-                        continue
-                    if role == ANCHOR:
-                        self.close_anchor()
-            following = node.next
-            while following is None:
-                if not stack:
-                    self.flush(bits, container)
-                    return
-                node, role, outer_bits, outer_container = stack.pop()
-                if role == BLOCK:
-                    if pieces:
-                        self.flush(bits, container)
-                    bits, container = outer_bits, outer_container
-                elif role == ANCHOR:
-                    self.close_anchor()
-                following = node.next
-            node = following
-
-    def remark(self, node: Any, tag: str, bits: int, container: int) -> None:
-        """Elements that hold no text of the page but say something."""
-        if tag == "br":
-            self.break_line(bits, container)
-        elif tag == "title":
-            self.found.title = self.found.title or one_line(node.text())
-        elif tag == "img":
-            alt = node.attributes.get("alt") if self.link is not None else None
-            if alt:
-                self.link_texts.append(alt)
-        else:
-            self.note(tag, node.attributes)
-
-    def note(self, tag: str, attributes: Attributes) -> None:
-        """Elements of the head, wherever they stand, and the areas of an image map."""
-        href = attributes.get("href") or ""
-        if tag == "meta":
-            name = attributes.get("name") or attributes.get("http-equiv") or ""
-            self.found.metas.append((name.lower(), attributes.get("content") or ""))
-        elif tag == "base":
-            self.found.base = self.found.base or href
-        elif tag == "area":
-            self.add_anchor(href, attributes.get("alt") or "", len(self.found.texts), attributes)
-        elif href:
-            self.note_link(href, attributes)
-
-    def note_link(self, href: str, attributes: Attributes) -> None:
-        """A <link> that leads to another form of the page, to a feed or to its neighbours."""
-        rel = (attributes.get("rel") or "").lower().split()
-        marks = [mark for mark in rel if mark in ("canonical", "next", "prev", "license")]
-        if "alternate" in rel and "stylesheet" not in rel:
-            language = attributes.get("hreflang")
-            if (attributes.get("type") or "").lower() in _FEED_TYPES:
-                marks = ["alternate", "feed"]
-            elif language:
-                marks = ["alternate", f"hreflang={language.lower()}"]
-        if marks:
-            self.found.anchors.append(Anchor(href, "", UNPLACED, " ".join(marks)))
-
-    def break_line(self, bits: int, container: int) -> None:
-        """A line break is a space; two in a row end a paragraph."""
-        if not bits & PRE:
-            for piece in reversed(self.pieces):
-                if piece is _BREAK:
-                    self.flush(bits, container)
-                    return
-                if not piece.isspace():
-                    break
-        self.pieces.append(_BREAK)
-
-    def open_anchor(self, attributes: Attributes) -> None:
-        if self.link is not None:
-            self.close_anchor()
-        self.link = attributes
-        self.link_block = len(self.found.texts)
-        self.link_start = len(self.pieces)
-
-    def close_anchor(self) -> None:
-        if self.link is None:
-            return
-        self.end_link_text()
-        href = self.link.get("href")
-        if href:
-            self.add_anchor(href, " ".join(self.link_texts), self.link_block, self.link)
-        self.link = None
-        self.link_texts = []
-
-    def end_link_text(self) -> None:
-        """Count the text of the open link that belongs to the block being gathered."""
-        text = " ".join("".join(self.pieces[self.link_start :]).split())
-        self.link_start = 0
-        if text:
-            self.link_texts.append(text)
-            self.block_linked += len(text)
-
-    def add_anchor(self, href: str, text: str, block: int, attributes: Attributes) -> None:
-        if len(self.found.anchors) < self.max_anchors:
-            rel = attributes.get("rel")
-            self.found.anchors.append(Anchor(href, text, block, rel.lower() if rel else ""))
-
-    def collect_hidden(self, node: Any) -> None:
-        """Links and remarks inside an element whose text is not shown."""
-        for inner in node.css("a[href], meta"):
-            attributes = inner.attributes
-            if inner.tag == "meta":
-                self.note("meta", attributes)
-            else:
-                self.add_anchor(attributes["href"] or "", "", HIDDEN, attributes)
-
-    def flush(self, bits: int, container: int) -> None:
-        """End the block being gathered."""
-        if self.link is not None:
-            self.end_link_text()
-        joined = "".join(self.pieces)
-        self.pieces.clear()
-        text = lines(joined) if bits & PRE else one_line(joined)
-        if text:
-            found = self.found
-            found.texts.append(text)
-            found.linked.append(self.block_linked)
-            found.bits.append(bits)
-            found.containers.append(container)
-        self.block_linked = 0
+def _rows(work: Line, first: int, following: int, columns: int) -> Table:
+    return work[work[first] : work[following]].reshape(-1, columns)
 
 
-def _is_hidden(attributes: Attributes, tag: str) -> bool:
-    """Whether an element is declared invisible. Scripts unhide whole pages, so the body counts as shown."""
-    if tag in ("body", "html"):
-        return False
-    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
-        return True
-    style = attributes.get("style")
-    return bool(style and _INVISIBLE.search(style))
+def _add_anchors(found: Markup, text: str, is_normal: bool, values: list[str], anchors: Table) -> None:
+    add = found.anchors.append
+    for block, start, end, href, rel, alt in anchors.tolist():
+        said = _piece(text, start, end, MAX_ANCHOR) if end > start else ""
+        if not said and alt >= 0:
+            said = one_line(values[alt][: 4 * MAX_ANCHOR])[:MAX_ANCHOR]
+        elif not is_normal:
+            said = unicodedata.normalize("NFC", said)
+        add(Anchor(values[href], said, block, values[rel].lower() if rel >= 0 else ""))
+
+
+def _add_notes(found: Markup, utf8: bytes, text: str, values: list[str], notes: Table) -> None:
+    """What the page says of itself, sorted by kind."""
+    for kind, first, start, end in notes.tolist():
+        if kind == at.N_META:
+            found.metas.append((values[first].strip().lower(), values[first + 1]))
+        elif kind == at.N_LINK:
+            _add_link(found, *values[first : first + 4])
+        elif kind == at.N_BASE:
+            found.base = found.base or values[first]
+        elif kind == at.N_TITLE:
+            found.title = found.title or one_line(values[first])
+        elif kind == at.N_LANG:
+            found.language = found.language or values[first].strip()
+        elif kind == at.N_JSON:
+            if len(found.json_ld) < MAX_JSON:
+                found.json_ld.append(utf8[start:end].decode("utf-8", "replace"))
+        elif kind == at.N_TIME:
+            if len(found.times) < MAX_TIMES:
+                found.times.append((values[first].strip(), _piece(text, start, end, MAX_TIME)))
+        elif len(found.bylines) < MAX_BYLINES and (byline := _piece(text, start, end, MAX_BYLINE)):
+            found.bylines.append(byline)
+
+
+def _piece(text: str, start: int, end: int, most: int) -> str:
+    piece = text[start : min(end, start + most)].replace(_SEPARATOR, " ").strip()
+    return " ".join(piece.split()) if "\n" in piece else piece  # lines are kept in <pre>
+
+
+def _add_link(found: Markup, href: str, rel: str, language: str, type_: str) -> None:
+    """A <link> that leads to another form of the page, to a feed or to its neighbours."""
+    words = rel.lower().split()
+    marks = [mark for mark in words if mark in ("canonical", "next", "prev", "license")]
+    if "alternate" in words and "stylesheet" not in words:
+        if type_.lower() in _FEED_TYPES:
+            marks = ["alternate", "feed"]
+        elif language:
+            marks = ["alternate", f"hreflang={language.lower()}"]
+    if marks:
+        found.anchors.append(Anchor(href, "", UNPLACED, " ".join(marks)))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from thresher.page import Link
 from thresher.read.directives import is_licence
-from thresher.read.html import HIDDEN, UNPLACED, Anchor, Markup
-from thresher.read.text import one_line
+from thresher.read.html import HIDDEN, UNPLACED, Markup
 from thresher.url import canonical
 
-MAX_ANCHOR = 200  # characters of a link's text that are kept
 TEXT = 0.5  # blocks that score below this are text
 UNKNOWN = 0.5  # the score of a link that stands in no block
 
@@ -21,18 +20,19 @@ _REFRESH = re.compile(r"\s*[\d.]*+[;,\s]+(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(
 def links(markup: Markup, page_url: str, scores: Sequence[float], max_links: int) -> tuple[Link, ...]:
     """One link for each URL, in the order of the page; where there are several, the one in the best text."""
     absolute = _Absolute(canonical(markup.base, page_url) or page_url if markup.base else page_url)
+    places = _Places(markup, scores)
     said: dict[str, str] = {}  # what the head of the page says of a URL
     placed: dict[str, Link] = {}
-    for anchor in markup.anchors:
-        if anchor.href.startswith("#") or (url := absolute[anchor.href]) is None:
+    for href, text, block, rel in markup.anchors:
+        if href.startswith("#") or (url := absolute[href]) is None:
             continue
-        if anchor.block == UNPLACED:
-            said[url] = f"{said[url]} {anchor.rel}" if url in said else anchor.rel
-        elif (earlier := placed.get(url)) is None:
-            if len(placed) < max_links:
-                placed[url] = _link(anchor, url, markup, scores)
-        elif earlier.boilerplate > _score(anchor, scores):
-            placed[url] = _link(anchor, url, markup, scores)
+        if block == UNPLACED:
+            said[url] = f"{said[url]} {rel}" if url in said else rel
+            continue
+        earlier = placed.get(url)
+        score, in_text = places[block]
+        if earlier.boilerplate > score if earlier else len(placed) < max_links:
+            placed[url] = Link(url, text, score, in_text, rel)
     target = absolute[refresh_target(markup)]
     if target:
         said[target] = f"{said.get(target, '')} refresh".lstrip()
@@ -59,25 +59,40 @@ class _Absolute(dict[str, str | None]):
     def __init__(self, base: str) -> None:
         super().__init__({"": None})  # an empty link leads to the page itself
         self.base = base
+        self.site = "/".join(base.split("/", 3)[:3]) + "/"
 
     def __missing__(self, href: str) -> str | None:
-        url = self[href] = canonical(href, self.base)
+        if href.startswith(("http://", "https://")):
+            url = _of_site(href, "")
+        elif href.startswith("/") and not href.startswith("//"):
+            url = _of_site(href, self.site)
+        else:
+            url = canonical(href, self.base)
+        self[href] = url
         return url
 
 
-def _score(anchor: Anchor, scores: Sequence[float]) -> float:
-    """The score of the block a link stands in. A picture after all text stands in none: take the last."""
-    if anchor.block == HIDDEN or not scores:
-        return 1.0
-    return scores[min(anchor.block, len(scores) - 1)]
+@lru_cache(maxsize=50_000)
+def _of_site(href: str, site: str) -> str | None:
+    """A link that means the same on every page of a site; remembered, because sites repeat their menus."""
+    return canonical(href, site or None)
 
 
-def _link(anchor: Anchor, url: str, markup: Markup, scores: Sequence[float]) -> Link:
-    text = one_line(anchor.text[: 4 * MAX_ANCHOR])[:MAX_ANCHOR] if anchor.text else ""
-    score = _score(anchor, scores)
-    block = anchor.block
-    in_text = score < TEXT and block < len(scores) and 2 * markup.linked[block] < len(markup.texts[block])
-    return Link(url, text, score, in_text, anchor.rel)
+class _Places(dict[int, tuple[float, bool]]):
+    """The score of a block, and whether a link in it stands in running text; each is worked out once."""
+
+    def __init__(self, markup: Markup, scores: Sequence[float]) -> None:
+        super().__init__({HIDDEN: (1.0, False)})
+        self.markup = markup
+        self.scores = scores
+
+    def __missing__(self, block: int) -> tuple[float, bool]:
+        if block < len(self.scores):
+            score = self.scores[block]
+            self[block] = score, score < TEXT and not self.markup.is_mostly_links(block)
+        else:  # a picture after all text stands in no block: take the last
+            self[block] = self.scores[-1] if self.scores else 1.0, False
+        return self[block]
 
 
 def _merged(said: dict[str, str], placed: dict[str, Link]) -> tuple[Link, ...]:

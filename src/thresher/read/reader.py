@@ -11,7 +11,6 @@ from thresher.read.badness import badness, model
 from thresher.read.charset import label_in
 from thresher.read.decode import GZIP_MAGIC, PIECE, decode, unpack
 from thresher.read.directives import directives
-from thresher.read.hostile import is_hostile
 from thresher.read.kind import SNIFFED, sniff_kind
 from thresher.read.language import languages, normalise
 
@@ -55,8 +54,7 @@ def _read_html(
     reply: Reply, body: bytes, headers: dict[str, list[str]], language: str, settings: Reading
 ) -> Page:
     document = decode(body, _content_type(headers), _top_level_domain(reply.url))
-    hostile = is_hostile(document.utf8)
-    markup = html.Markup() if hostile else html.scan(document.utf8, ANCHORS_PER_LINK * settings.max_links)
+    markup = html.scan(document.utf8, ANCHORS_PER_LINK * settings.max_links)
     scores = boilerplate.score(markup)
     blocks = tuple(map(Block, markup.texts, scores))
     paragraphs = [block.text for block in blocks if block.boilerplate < page_links.TEXT]
@@ -67,7 +65,6 @@ def _read_html(
     return Page(
         url=reply.url,
         kind="html",
-        fault="hostile markup" if hostile else "",
         html_bytes=len(body),
         charset_declared=document.declared,
         charset=document.charset,

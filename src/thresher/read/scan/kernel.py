@@ -1,0 +1,69 @@
+"""How kernels are made: Python that numba compiles to machine code, once for good."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import xxhash
+from numba import types
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+SOURCE = types.Array(types.uint8, 1, "C", readonly=True)  # what a `bytes` object lends
+BYTES = types.Array(types.uint8, 1, "C")
+NUMBERS = types.Array(types.int64, 1, "C")
+NOTHING = types.void
+
+# Compiled code is kept under a name that changes with any of the sources: numba itself looks only at the file that
+# holds a function, and would keep code made with the constants of another file.
+_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+_STATE = xxhash.xxh3_64_hexdigest(b"".join(path.read_bytes() for path in _SOURCES))
+
+
+def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Function], Function]:
+    """Compile a function for these types, or load it as it was compiled before."""
+
+    def compiled(function: Function) -> Function:
+        function.__qualname__ = f"{function.__name__}_{_STATE}"
+        made: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        with nullcontext() if _is_kept(made) else _one_process_at_a_time(Path(made.stats.cache_path)):
+            if not _is_kept(made):
+                print("thresher: compiling the reader, once for good; about 20 seconds …", file=sys.stderr)
+            made.compile(result(*arguments))
+        return cast(Function, made)
+
+    return compiled
+
+
+def inlined(function: Function) -> Function:
+    """A part of kernels that is copied to where it is called: small, or called once."""
+    return cast(Function, numba.njit(nogil=True, error_model="numpy", forceinline=True)(function))
+
+
+def inner(function: Function) -> Function:
+    """A part of kernels, compiled as part of them: loading it costs nothing once they are."""
+    return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+
+
+def _is_kept(made: Any) -> bool:
+    """Whether code of this function is where numba keeps it."""
+    return any(Path(made.stats.cache_path).glob(f"*{made.py_func.__qualname__}*.nbi"))
+
+
+@contextmanager
+def _one_process_at_a_time(folder: Path) -> Iterator[None]:
+    """Readers that start together wait for the one that compiles."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

@@ -1,0 +1,197 @@
+"""Kernels that read tags: their attributes, what their names say, and where what is no markup ends."""
+
+from __future__ import annotations
+
+from thresher.read.scan import layout as at
+from thresher.read.scan.kernel import inlined, inner
+from thresher.read.scan.text import HASH_FACTOR, HASH_MASK, HASH_SEED, LOWER, find_key, hash_of
+
+LESS, GREATER, SLASH, EQUALS, DASH, BANG = ord("<"), ord(">"), ord("/"), ord("="), ord("-"), ord("!")
+DOUBLE_QUOTE, QUOTE, COLON, SPACE = ord('"'), ord("'"), ord(":"), ord(" ")
+FIRST_CAPITAL, LAST_CAPITAL = ord("A"), ord("Z")
+
+
+@inlined
+def find_byte(source, start, end, wanted):
+    """Where a byte comes first, or `end`."""
+    place = start
+    while place < end and source[place] != wanted:
+        place += 1
+    return place
+
+
+@inner
+def starts_with(source, place, end, word):
+    """Whether a word stands here, in capitals or not."""
+    if place + len(word) > end:
+        return False
+    for offset in range(len(word)):
+        byte, expected = source[place + offset], word[offset]
+        if byte != expected and (byte | LOWER != expected | LOWER or not 97 <= byte | LOWER <= 122):
+            return False
+    return True
+
+
+@inlined
+def ends_name(source, place, end):
+    """Whether the name of a tag cannot go on here."""
+    return place >= end or source[place] <= SPACE or source[place] == GREATER or source[place] == SLASH
+
+
+@inner
+def after_comment(source, start, end):
+    """Where a comment ends whose text begins at `start`, just after `<!--`."""
+    place = start
+    while place < end:
+        place = find_byte(source, place, end, GREATER)
+        dashes = 0
+        before = place - 1
+        if before > start and source[before] == BANG:
+            before -= 1
+            dashes = -(before < start + 1)
+        while before >= start - 2 and source[before] == DASH and dashes < 2:
+            dashes += 1
+            before -= 1
+        place += 1
+        if dashes == 2:
+            return min(place, end)
+    return end
+
+
+@inner
+def end_of_raw(source, start, end, is_script, name):
+    """Where the end tag begins that ends an element without markup inside, or the end of the page.
+
+    Inside `<!--`, a script may hold another one with its end tag; old pages do that to hide from old browsers.
+    """
+    in_comment = nested = False
+    place = start
+    while place < end:
+        byte = source[place]
+        if byte == LESS and place + 1 < end:
+            following = source[place + 1]
+            if following == SLASH:
+                if starts_with(source, place + 2, end, name) and ends_name(
+                    source, place + 2 + len(name), end
+                ):
+                    if not nested:
+                        return place
+                    nested = False
+            elif is_script and following == BANG:
+                if place + 3 < end and source[place + 2] == DASH and source[place + 3] == DASH:
+                    in_comment = True
+                    place += 1  # `<!-->` is a whole comment
+            elif in_comment and starts_with(source, place + 1, end, name):
+                nested = nested or ends_name(source, place + 1 + len(name), end)
+        elif in_comment and byte == GREATER and source[place - 1] == DASH and source[place - 2] == DASH:
+            in_comment = nested = False
+        place += 1
+    return end
+
+
+@inlined
+def read_attributes(source, start, end, work, known):
+    """Note where the values of the attributes that matter stand; where the tag ends. The first of a name counts."""
+    present = 0
+    work[at.SELF_CLOSED] = 0
+    place = start
+    while place < end:
+        byte = source[place]
+        if byte == GREATER:
+            work[at.PRESENT] = present
+            return place + 1
+        if byte <= SPACE or byte == SLASH:
+            work[at.SELF_CLOSED] = byte == SLASH
+            place += 1
+            continue
+        work[at.SELF_CLOSED] = 0
+        value = HASH_SEED
+        first = place
+        while place < end:
+            byte = source[place]
+            if byte <= SPACE or byte == GREATER or byte == SLASH or (byte == EQUALS and place > first):
+                break
+            if FIRST_CAPITAL <= byte <= LAST_CAPITAL:
+                byte |= LOWER
+            value = (value ^ byte) * HASH_FACTOR
+            place += 1
+        while place < end and source[place] <= SPACE:
+            place += 1
+        value_start = value_end = place
+        if place < end and source[place] == EQUALS:
+            place += 1
+            while place < end and source[place] <= SPACE:
+                place += 1
+            byte = source[place] if place < end else SPACE
+            if byte == DOUBLE_QUOTE or byte == QUOTE:
+                value_start = place + 1
+                value_end = find_byte(source, value_start, end, byte)
+                place = value_end + 1
+            else:
+                value_start = place
+                while place < end and source[place] > SPACE and source[place] != GREATER:
+                    place += 1
+                value_end = place
+        row = find_key(known, known[at.K_ATTRIBUTES], known[at.K_ATTRIBUTES_SIZE], value)
+        if row >= 0:
+            number = known[known[at.K_ATTRIBUTE_NUMBERS] + row]
+            if not present >> number & 1:
+                present |= 1 << number
+                work[at.VALUES + 2 * number] = value_start
+                work[at.VALUES + 2 * number + 1] = value_end
+    work[at.PRESENT] = 0  # the page ends within the tag: there is no such tag
+    return end + 1
+
+
+@inlined
+def names_say(source, number, work, known):
+    """What the class or the id of an element speaks of, as bits; its signature grows by it."""
+    steps, says = known[at.K_STEPS], known[at.K_SAYS]
+    signature = work[at.SIGNATURE]
+    found = state = 0
+    for place in range(work[at.VALUES + 2 * number], work[at.VALUES + 2 * number + 1]):
+        byte = source[place]
+        if FIRST_CAPITAL <= byte <= LAST_CAPITAL:
+            byte |= LOWER
+        letter = byte - 96 if 97 <= byte <= 122 else 0
+        state = known[steps + at.SYMBOLS * state + letter]
+        found |= known[says + state]
+        signature = (signature ^ byte) * HASH_FACTOR
+    state = known[steps + at.SYMBOLS * state]  # the end of a name ends its last word
+    work[at.SIGNATURE] = signature & HASH_MASK
+    return found | known[says + state]
+
+
+@inner
+def declares(source, start, end, name, value):
+    """Whether a style declares that, as in `display : none`."""
+    for first in range(start, end - len(name) - len(value)):
+        if source[first] | LOWER == name[0] and starts_with(source, first, end, name):
+            place = first + len(name)
+            while place < end and (source[place] <= SPACE or source[place] == COLON):
+                place += 1
+            if starts_with(source, place, end, value):
+                return True
+    return False
+
+
+@inner
+def shows_little(source, start, end, enough):
+    """Whether markup holds fewer bytes of text than `enough`, tags left out."""
+    shown = 0
+    place = start
+    while place < end and shown < enough:
+        if source[place] == LESS:
+            place = find_byte(source, place, end, GREATER)
+        else:
+            shown += source[place] > SPACE
+        place += 1
+    return shown < enough
+
+
+@inlined
+def tag_number(source, start, end, known):
+    """The number of a tag; of one that is not in the table, a number made from its name."""
+    value = hash_of(source, start, end)
+    row = find_key(known, known[at.K_TAGS], known[at.K_TAGS_SIZE], value)
+    return known[known[at.K_TAG_NUMBERS] + row] if row >= 0 else at.UNKNOWN_TAGS + (value & 0xFFFFFFFF)

@@ -1,0 +1,424 @@
+"""The scan itself: from the bytes of a page to its blocks, elements, links and remarks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.read.scan import layout as at
+from thresher.read.scan.kernel import BYTES, NOTHING, NUMBERS, SOURCE, inlined, inner, kernel
+from thresher.read.scan.markup import (
+    BANG,
+    GREATER,
+    LESS,
+    SLASH,
+    SPACE,
+    after_comment,
+    declares,
+    end_of_raw,
+    ends_name,
+    find_byte,
+    names_say,
+    read_attributes,
+    shows_little,
+    starts_with,
+    tag_number,
+)
+from thresher.read.scan.text import LOWER, end_line, find_key, hash_of, put_string, put_text
+from thresher.read.scan.tree import close_down_to, close_link, end_block, end_element, first_closed, level_of
+
+MIN_NOSCRIPT = 500  # bytes; some forums put the whole page there, others a line about JavaScript
+MAX_JSON_BYTES = 65_536  # of a description of the page for machines
+QUESTION = ord("?")
+
+
+Bytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+
+
+def _word(text: str) -> Bytes:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+COMMENT, CDATA, CDATA_END = _word("<!--"), _word("[cdata["), _word("]]>")
+DISPLAY, NONE, VISIBILITY, HIDDEN, TRUE = map(_word, ("display", "none", "visibility", "hidden", "true"))
+LD_JSON, NOSCRIPT = _word("application/ld+json"), _word("noscript")
+
+
+@inlined
+def has(number, work):
+    """Whether the tag has an attribute that is not empty."""
+    value = at.VALUES + 2 * number
+    return work[at.PRESENT] >> number & 1 and work[value + 1] > work[value]
+
+
+@inlined
+def is_unseen(source, work):
+    """Whether an element is declared invisible."""
+    present = work[at.PRESENT]
+    if present >> at.HIDDEN_OF & 1:
+        return True
+    if present >> at.ARIA_HIDDEN & 1:
+        start, end = work[at.VALUES + 2 * at.ARIA_HIDDEN], work[at.VALUES + 2 * at.ARIA_HIDDEN + 1]
+        if end - start == len(TRUE) and starts_with(source, start, end, TRUE):
+            return True
+    if present >> at.STYLE_OF & 1:
+        start, end = work[at.VALUES + 2 * at.STYLE_OF], work[at.VALUES + 2 * at.STYLE_OF + 1]
+        return declares(source, start, end, DISPLAY, NONE) or declares(source, start, end, VISIBILITY, HIDDEN)
+    return False
+
+
+@inner
+def keep(source, number, strings, work, known):
+    """Append the value of an attribute to the strings, "" where there is none; its number."""
+    start = end = 0
+    if work[at.PRESENT] >> number & 1:
+        start, end = work[at.VALUES + 2 * number], work[at.VALUES + 2 * number + 1]
+    return put_string(source, start, end, strings, work, known)
+
+
+@inner
+def add_note(kind, work):
+    """A new remark."""
+    note = work[at.NEXT_NOTE]
+    work[note + at.N_KIND] = kind
+    work[note + at.N_FIRST] = work[at.STRINGS]
+    work[note + at.N_START] = work[note + at.N_END] = work[at.CHARACTERS]
+    work[at.NEXT_NOTE] = note + at.NOTE_ROW
+    return note
+
+
+@inner
+def take_note(source, tag, strings, work, known):
+    """Keep what <meta>, <base>, <link> or <html> say."""
+    if tag == at.META and has(at.CONTENT, work):
+        name = at.NAME
+        while name < at.ITEMPROP and not has(name, work):
+            name += 1
+        if has(name, work):
+            add_note(at.N_META, work)
+            keep(source, name, strings, work, known)
+            keep(source, at.CONTENT, strings, work, known)
+    elif tag == at.BASE and has(at.HREF, work):
+        add_note(at.N_BASE, work)
+        keep(source, at.HREF, strings, work, known)
+    elif tag == at.LINK and has(at.HREF, work) and has(at.REL, work):
+        add_note(at.N_LINK, work)
+        keep(source, at.HREF, strings, work, known)
+        keep(source, at.REL, strings, work, known)
+        keep(source, at.HREFLANG, strings, work, known)
+        keep(source, at.TYPE, strings, work, known)
+    elif tag == at.HTML and has(at.LANG, work):
+        add_note(at.N_LANG, work)
+        keep(source, at.LANG, strings, work, known)
+
+
+@inlined
+def block_number(work):
+    """The number of the block that is being gathered."""
+    return (work[at.NEXT_BLOCK] - work[at.BLOCKS]) // at.BLOCK_ROW
+
+
+@inner
+def add_anchor(source, context, strings, work, known):
+    """A new link, or 0 if there is no room or it leads nowhere."""
+    anchor = work[at.NEXT_ANCHOR]
+    if anchor >= work[at.LAST_ANCHOR] or context & at.IN_TEMPLATE or not work[at.PRESENT] >> at.HREF & 1:
+        return 0
+    if context & at.NO_TEXT:
+        work[anchor + at.A_BLOCK] = at.HIDDEN
+    else:
+        work[anchor + at.A_BLOCK] = block_number(work)
+        work[at.BLOCK_LINKS] += 1
+    work[anchor + at.A_START] = work[anchor + at.A_END] = work[at.CHARACTERS]
+    work[anchor + at.A_HREF] = keep(source, at.HREF, strings, work, known)
+    work[anchor + at.A_REL] = keep(source, at.REL, strings, work, known) if has(at.REL, work) else -1
+    work[anchor + at.A_ALT] = -1
+    work[at.NEXT_ANCHOR] = anchor + at.ANCHOR_ROW
+    return anchor
+
+
+@inner
+def picture(source, anchor, strings, work, known):
+    """What a picture shows is the text of a link that has no other."""
+    if anchor and work[anchor + at.A_ALT] < 0 and has(at.ALT, work):
+        work[anchor + at.A_ALT] = keep(source, at.ALT, strings, work, known)
+
+
+@inlined
+def places_of(source, tag, work, known):
+    """What an element adds to the place of all inside it: by its tag, its class, its id and its role."""
+    said = 0
+    work[at.SIGNATURE] = tag
+    present = work[at.PRESENT]
+    if present >> at.CLASS & 1:
+        said = names_say(source, at.CLASS, work, known)
+    if present >> at.ID & 1:
+        said |= names_say(source, at.ID, work, known)
+    if said & at.SAYS_ANYTHING == at.SAYS_TEXT:
+        said |= at.NEAR_TEXT
+    if present >> at.ROLE & 1:
+        value = hash_of(source, work[at.VALUES + 2 * at.ROLE], work[at.VALUES + 2 * at.ROLE + 1])
+        role = find_key(known, known[at.K_ROLES], known[at.K_ROLES_SIZE], value)
+        if role >= 0:
+            said |= known[known[at.K_ROLE_PLACES] + role]
+    return said | known[known[at.K_TAG_PLACES] + tag] if tag < at.UNKNOWN_TAGS else said
+
+
+@inlined
+def push(tag, flags, context, places, note, work):
+    """Open an element. Those that begin a block are numbered, and hand their places down."""
+    outer = work[at.TOP]
+    top = outer + at.STACK_ROW
+    container = work[outer + at.S_CONTAINER]
+    if flags & at.BLOCK:
+        if places & at.SAYS_ANYTHING:
+            context &= ~at.NEAR_TEXT
+        context |= places
+        element = work[at.NEXT_ELEMENT]
+        work[element + at.E_PARENT] = container
+        work[element + at.E_TAG] = tag
+        work[element + at.E_PLACES] = places
+        work[element + at.E_SIGNATURE] = work[at.SIGNATURE]
+        work[element + at.E_BLOCKS] = block_number(work)
+        work[at.NEXT_ELEMENT] = element + at.ELEMENT_ROW
+        container = (element - work[at.ELEMENTS]) // at.ELEMENT_ROW
+    work[top + at.S_TAG] = tag
+    work[top + at.S_FLAGS] = flags
+    work[top + at.S_CONTEXT] = context
+    work[top + at.S_CONTAINER] = container
+    work[top + at.S_NOTE] = note
+    if tag < at.UNKNOWN_TAGS:
+        work[at.OPENED + tag] += 1
+    work[at.TOP] = top
+
+
+@inner
+def go_on_with_link(work):
+    """Open a link again that was cut off by the end of the block around it, as browsers do."""
+    cut, anchor = work[at.ANCHOR], work[at.NEXT_ANCHOR]
+    work[at.LINK_CUT] = 0
+    context = work[work[at.TOP] + at.S_CONTEXT]
+    if cut:
+        work[cut + at.A_END] = work[at.CHARACTERS]
+        work[at.ANCHOR] = 0
+        if anchor < work[at.LAST_ANCHOR]:
+            for column in range(at.ANCHOR_ROW):
+                work[anchor + column] = work[cut + column]
+            work[anchor + at.A_BLOCK] = at.HIDDEN if context & at.NO_TEXT else block_number(work)
+            work[anchor + at.A_START] = work[at.CHARACTERS]
+            work[at.NEXT_ANCHOR] = anchor + at.ANCHOR_ROW
+            work[at.ANCHOR] = anchor
+    push(at.A, at.FORMATTING, context, 0, 0, work)
+    work[at.LINK_LEVEL] = work[at.TOP]
+
+
+@inner
+def break_line(out, work):
+    """A line break is a space; two in a row end a paragraph. Where lines are kept it is one."""
+    if work[work[at.TOP] + at.S_CONTEXT] & at.PREFORMATTED:
+        end_line(out, work)
+    elif work[at.BREAKS]:
+        end_block(out, work)
+    elif work[at.OUT] > work[at.BLOCK_OUT]:
+        work[at.PENDING] = work[at.BREAKS] = 1
+
+
+@inner
+def is_note(source, start, end, work):
+    """Whether a <noscript> that begins at `start` is only a note to readers without scripts."""
+    if work[at.NO_MORE_NOSCRIPT]:
+        return False
+    closed = end_of_raw(source, start, end, False, NOSCRIPT)
+    if closed == end:
+        work[at.NO_MORE_NOSCRIPT] = 1  # or a page full of them would be looked through again and again
+        return False
+    return shows_little(source, start, closed, MIN_NOSCRIPT)
+
+
+@inlined
+def after_raw(source, name, start, end, tag, context, strings, work, known):
+    """Pass over an element that holds no markup; keep titles, and what describes the page to machines."""
+    name_end = name
+    while not ends_name(source, name_end, end):
+        name_end += 1
+    closed = end_of_raw(source, start, end, tag == at.SCRIPT, source[name:name_end])
+    if tag == at.TITLE and not context & at.NO_TEXT:
+        add_note(at.N_TITLE, work)
+        put_string(source, start, closed, strings, work, known)
+    elif tag == at.SCRIPT and has(at.TYPE, work) and closed - start <= MAX_JSON_BYTES:
+        value = at.VALUES + 2 * at.TYPE
+        if starts_with(source, work[value], work[value + 1], LD_JSON):
+            note = add_note(at.N_JSON, work)
+            work[note + at.N_START] = start
+            work[note + at.N_END] = closed
+    return min(find_byte(source, closed, end, GREATER) + 1, end)
+
+
+@inlined
+def after_no_tag(source, place, end, context, out, work, known, classes):
+    """Pass over a comment, a declaration, or a `<` that begins nothing."""
+    first = source[place + 1] if place + 1 < end else SPACE
+    if first == BANG and starts_with(source, place, end, COMMENT):
+        return after_comment(source, place + len(COMMENT), end)
+    if first == BANG and context & at.IN_FOREIGN and starts_with(source, place + 2, end, CDATA):
+        while place < end and not starts_with(source, place, end, CDATA_END):
+            place += 1
+        return min(place + len(CDATA_END), end)
+    if first == BANG or first == QUESTION or (first == SLASH and place + 2 < end):
+        return min(find_byte(source, place, end, GREATER) + 1, end)
+    if not context & at.NO_TEXT:
+        put_text(source, place, place + 1, context & at.PREFORMATTED, out, work, known, classes)
+    return place + 1
+
+
+@inlined
+def enters_select(tag, flags, out, work):
+    """Whether a start tag inside a <select> counts; some end it."""
+    top = work[at.TOP]
+    if tag == at.OPTION or tag == at.OPTGROUP or tag == at.SCRIPT or tag == at.TEMPLATE:
+        return True
+    ends = tag == at.SELECT or tag == at.INPUT or tag == at.TEXTAREA
+    if ends or ((flags & at.TABLE_PART or tag == at.TABLE) and work[at.OPENED + at.TABLE]):
+        level = level_of(at.SELECT, 0, work)
+        if level:
+            close_down_to(level, out, work)
+    return work[at.TOP] != top and tag != at.SELECT
+
+
+@inlined
+def enter(tag, flags, out, work):
+    """Close what a start tag closes; whether the tag counts."""
+    top = work[at.TOP]
+    context = work[top + at.S_CONTEXT]
+    if context & at.IN_FOREIGN:
+        if not flags & at.BREAKS_OUT:
+            return True
+        while work[top - at.STACK_ROW + at.S_CONTEXT] & at.IN_FOREIGN:
+            top -= at.STACK_ROW
+        close_down_to(top, out, work)
+    elif context & at.IN_SELECT and not enters_select(tag, flags, out, work):
+        return False
+    level = first_closed(tag, flags, work)
+    if level and level <= work[at.TOP]:
+        close_down_to(level, out, work)
+    return level != 0
+
+
+@inlined
+def open_foreign(source, tag, flags, strings, work, known):
+    """An element inside a drawing or a formula: none of the rules for HTML hold."""
+    context = work[work[at.TOP] + at.S_CONTEXT]
+    if tag == at.A:
+        add_anchor(source, context, strings, work, known)
+    if not work[at.SELF_CLOSED]:
+        if flags & at.HTML_INSIDE:
+            context &= ~at.IN_FOREIGN
+        push(tag, flags & at.HTML_INSIDE, context, 0, 0, work)
+
+
+@inlined
+def context_inside(source, tag, flags, place, end, work):
+    """What the scanner has to know of the place inside a new element whose tag ends at `place`."""
+    context = work[work[at.TOP] + at.S_CONTEXT]
+    if work[at.PRESENT] and is_unseen(source, work):
+        context |= at.UNSEEN
+    if flags & at.SILENT:
+        context |= at.MUTE
+        if flags & at.FOREIGN:
+            context |= at.IN_FOREIGN
+        elif tag == at.TEMPLATE:
+            context |= at.IN_TEMPLATE
+        elif tag == at.SELECT:
+            context |= at.IN_SELECT
+    elif tag == at.NOSCRIPT and is_note(source, place, end, work):
+        context |= at.UNSEEN
+    return context
+
+
+@inlined
+def open_element(source, tag, flags, context, out, strings, work, known):
+    """An element of HTML: end the block before it, keep what it says, and open it if it holds anything."""
+    if work[at.LINK_CUT] and tag != at.A and not flags & (at.BLOCK | at.NOTED):
+        go_on_with_link(work)
+    if context & at.NO_TEXT:
+        flags &= ~at.BLOCK
+    elif flags & at.BLOCK:
+        end_block(out, work)
+    if tag == at.A:
+        if work[at.LINK_LEVEL]:
+            end_element(at.A, flags, out, work)
+        work[at.ANCHOR] = add_anchor(source, context, strings, work, known)
+        work[at.IN_LINK] = work[at.PRESENT] >> at.HREF & 1
+        work[at.LINK_LEVEL] = work[at.TOP] + at.STACK_ROW
+    elif tag == at.IMG:
+        picture(source, work[at.ANCHOR], strings, work, known)
+    elif tag == at.AREA:
+        picture(source, add_anchor(source, context, strings, work, known), strings, work, known)
+    elif tag == at.BR:
+        if not context & at.NO_TEXT:
+            break_line(out, work)
+    elif flags & at.FORMATTING:
+        work[at.EMPHASIS] += 1
+    if flags & at.VOID or (flags & at.FOREIGN and work[at.SELF_CLOSED]):
+        return
+    places = note = 0
+    if not context & at.NO_TEXT:
+        places = places_of(source, tag, work, known)
+        if tag == at.TIME:
+            note = add_note(at.N_TIME, work)
+            keep(source, at.DATETIME, strings, work, known)
+        elif places & at.SAYS_AUTHOR:
+            note = add_note(at.N_BYLINE, work)
+    push(tag, flags, context, places & ~at.SAYS_AUTHOR, note, work)
+
+
+@kernel(NOTHING, SOURCE, BYTES, BYTES, NUMBERS, NUMBERS, BYTES)
+def scan(source: Bytes, out: Bytes, strings: Bytes, work: Numbers, known: Numbers, classes: Bytes) -> None:
+    """Scan a page. The memory is the caller's, and large enough for a page with that many tags."""
+    end = len(source)
+    place = 0
+    while place < end:
+        context = work[work[at.TOP] + at.S_CONTEXT]
+        if source[place] != LESS:
+            start = place
+            place = find_byte(source, start, end, LESS)
+            if work[at.LINK_CUT]:
+                go_on_with_link(work)
+            if not context & at.NO_TEXT:
+                put_text(source, start, place, context & at.PREFORMATTED, out, work, known, classes)
+            continue
+        start = place + 1
+        closing = start < end and source[start] == SLASH
+        start += closing
+        if start >= end or not 97 <= source[start] | LOWER <= 122:
+            place = after_no_tag(source, place, end, context, out, work, known, classes)
+            continue
+        place = start
+        while not ends_name(source, place, end):
+            place += 1
+        tag = tag_number(source, start, place, known)
+        flags = known[known[at.K_TAG_FLAGS] + tag] if tag < at.UNKNOWN_TAGS else 0
+        place = read_attributes(source, place, end, work, known)
+        if place > end:
+            break
+        if closing:
+            if tag == at.BR:
+                break_line(out, work)
+            else:
+                end_element(tag, flags, out, work)
+        elif tag == at.HTML or tag == at.BODY or tag == at.HEAD:
+            take_note(source, tag, strings, work, known)
+        elif enter(tag, flags, out, work):
+            context = work[work[at.TOP] + at.S_CONTEXT]
+            if context & at.IN_FOREIGN:
+                open_foreign(source, tag, flags, strings, work, known)
+            elif flags & at.RAW:
+                place = after_raw(source, start, place, end, tag, context, strings, work, known)
+            else:
+                if flags & at.NOTED:
+                    take_note(source, tag, strings, work, known)
+                context = context_inside(source, tag, flags, place, end, work)
+                open_element(source, tag, flags, context, out, strings, work, known)
+    end_block(out, work)
+    close_link(work)

@@ -1,0 +1,274 @@
+"""Kernels that write text: characters as they stand in the source, references resolved, white space in order."""
+
+from __future__ import annotations
+
+from thresher.read.scan import layout as at
+from thresher.read.scan.kernel import inlined, inner
+
+HASH_SEED, HASH_FACTOR, HASH_MASK = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1  # after FNV-1a
+LONGEST_REFERENCE = 33
+REPLACEMENT = 0xFFFD
+AMPERSAND, SEMICOLON, HASH, EQUALS = ord("&"), ord(";"), ord("#"), ord("=")
+SPACE, TAB, NEWLINE, RETURN = ord(" "), ord("\t"), ord("\n"), ord("\r")
+LOWER = 32  # the bit that makes a small letter of a capital
+
+
+@inlined
+def find_key(known, table, size, value):
+    """Which place in a table of open addresses a hash has, or -1. Some places are always empty (0)."""
+    key = value & HASH_MASK | 1
+    mask = size - 1
+    place = key & mask
+    while known[table + place]:
+        if known[table + place] == key:
+            return place
+        place = (place + 1) & mask
+    return -1
+
+
+@inlined
+def hash_of(source, start, end):
+    """The hash of a name in lower case."""
+    value = HASH_SEED
+    for place in range(start, end):
+        byte = source[place]
+        if 65 <= byte <= 90:
+            byte |= LOWER
+        value = (value ^ byte) * HASH_FACTOR
+    return value
+
+
+@inner
+def numeric_reference(source, start, end, work, known):
+    """Resolve `&#38;` or `&#x26;`, whose first digit or x is at `start`; where it ends, or `start` for none."""
+    place, base = start, 10
+    if place < end and source[place] | LOWER == ord("x"):
+        place, base = start + 1, 16
+    first, code = place, 0
+    while place < end:
+        byte = source[place]
+        if 48 <= byte <= 57:
+            digit = byte - 48
+        elif base == 16 and 97 <= byte | LOWER <= 102:
+            digit = (byte | LOWER) - 87
+        else:
+            break
+        code = min(code * base + digit, 0x110000)
+        place += 1
+    if place == first:
+        return start
+    if place < end and source[place] == SEMICOLON:
+        place += 1
+    if 0x80 <= code <= 0x9F:
+        code = known[known[at.K_WINDOWS] + code - 0x80]
+    if code == 0 or code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        code = REPLACEMENT
+    work[at.CODE] = code
+    return place
+
+
+@inner
+def reference(source, start, end, in_attribute, work, known):
+    """Resolve the character reference that begins with the ampersand at `start` into the memory; where it ends.
+
+    What is no reference is an ampersand. Names without a semicolon are the old ones, the longest that fits; in an
+    attribute they do not count where the text goes on, because addresses are full of `&copy=1`.
+    """
+    work[at.CODE] = AMPERSAND
+    work[at.SECOND_CODE] = 0
+    place = start + 1
+    if place < end and source[place] == HASH:
+        after = numeric_reference(source, place + 1, end, work, known)
+        return after if after > place + 1 else place
+    value = HASH_SEED
+    found, found_end = -1, place
+    limit = min(end, place + LONGEST_REFERENCE)
+    while place < limit:
+        byte = source[place]
+        if not (48 <= byte <= 57 or 97 <= byte | LOWER <= 122 or byte == SEMICOLON):
+            break
+        value = (value ^ byte) * HASH_FACTOR
+        place += 1
+        row = find_key(known, known[at.K_REFERENCES], known[at.K_REFERENCES_SIZE], value)
+        if row >= 0:
+            found, found_end = row, place
+        if byte == SEMICOLON:
+            break
+    if found < 0:
+        return start + 1
+    if in_attribute and source[found_end - 1] != SEMICOLON and found_end < end:
+        byte = source[found_end]
+        if byte == EQUALS or 48 <= byte <= 57 or 97 <= byte | LOWER <= 122:
+            return start + 1
+    codes = known[at.K_CODES] + 2 * found
+    work[at.CODE] = known[codes]
+    work[at.SECOND_CODE] = known[codes + 1]
+    return found_end
+
+
+@inlined
+def put_code(code, out, place):
+    """Write a character as UTF-8; where it ends."""
+    if code < 0x80:
+        out[place] = code
+        return place + 1
+    if code < 0x800:
+        out[place] = 0xC0 | code >> 6
+        out[place + 1] = 0x80 | code & 0x3F
+        return place + 2
+    if code < 0x10000:
+        out[place] = 0xE0 | code >> 12
+        out[place + 1] = 0x80 | code >> 6 & 0x3F
+        out[place + 2] = 0x80 | code & 0x3F
+        return place + 3
+    out[place] = 0xF0 | code >> 18
+    out[place + 1] = 0x80 | code >> 12 & 0x3F
+    out[place + 2] = 0x80 | code >> 6 & 0x3F
+    out[place + 3] = 0x80 | code & 0x3F
+    return place + 4
+
+
+@inlined
+def code_at(source, place, end):
+    """The character at `place`, and where it ends."""
+    byte = source[place]
+    if byte < 0x80:
+        return byte, place + 1
+    size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+    if place + size > end:
+        return 0, end  # cannot be: the source is valid; never look beyond it
+    code = byte & (0xFF >> size + 1)
+    for further in range(place + 1, place + size):
+        code = code << 6 | source[further] & 0x3F
+    return code, place + size
+
+
+@inlined
+def class_of(code, classes):
+    """The class of a character; beyond the basic plane there are letters, and pictures."""
+    if code < 0x10000:
+        return classes[code]
+    if code & 0xFFFE == 0xFFFE:
+        return at.UNWANTED
+    return at.OTHER if 0x1F000 <= code < 0x20000 else at.LETTER
+
+
+@inner
+def end_line(out, work):
+    """End a line where lines are kept: without white space at its end, and not at all if it is empty."""
+    written = work[at.OUT]
+    while written > work[at.LINE_OUT] and (out[written - 1] == SPACE or out[written - 1] == TAB):
+        written -= 1
+        work[at.CHARACTERS] -= 1
+    if written > work[at.LINE_OUT]:
+        out[written] = NEWLINE
+        written += 1
+        work[at.CHARACTERS] += 1
+        work[at.LINE_OUT] = written
+    work[at.OUT] = written
+
+
+@inner
+def put_lines(source, start, end, out, work, known, classes):
+    """Append text to a block that keeps its lines and their indentation."""
+    place = start
+    while place < end:
+        if source[place] == AMPERSAND:
+            place = reference(source, place, end, 0, work, known)
+            code = work[at.CODE]
+        else:
+            code, place = code_at(source, place, end)
+        kind = class_of(code, classes)
+        if code == NEWLINE:
+            end_line(out, work)
+        elif kind != at.UNWANTED:
+            if kind == at.SPACE and code != TAB:
+                code = SPACE
+            work[at.OUT] = put_code(code, out, work[at.OUT])
+            work[at.CHARACTERS] += 1
+            work[at.COUNTS + kind] += 1
+            work[at.BEFORE_LAST], work[at.LAST] = work[at.LAST], kind
+
+
+@inlined
+def put_running(source, start, end, out, work, known, classes):
+    """Append text to a block, every run of white space as one space.
+
+    The hottest loop of all: what it changes with every character is kept out of the memory of the scan.
+    """
+    written, characters, pending = work[at.OUT], work[at.CHARACTERS], work[at.PENDING]
+    last, before, letters = work[at.LAST], work[at.BEFORE_LAST], 0
+    empty = written == work[at.BLOCK_OUT]
+    place = start
+    while place < end:
+        byte = source[place]
+        second = 0
+        if byte == AMPERSAND:
+            place = reference(source, place, end, 0, work, known)
+            code, second = work[at.CODE], work[at.SECOND_CODE]
+        else:
+            code, place = code_at(source, place, end)
+        while True:
+            kind = class_of(code, classes)
+            if kind == at.SPACE:
+                pending = 1
+            elif kind != at.UNWANTED:
+                if pending and not empty:
+                    out[written] = SPACE
+                    written += 1
+                    characters += 1
+                    work[at.COUNTS + at.SPACE] += 1
+                pending = 0
+                empty = False
+                written = put_code(code, out, written)
+                characters += 1
+                before, last = last, kind
+                if kind == at.LETTER:
+                    letters += 1
+                else:
+                    work[at.COUNTS + kind] += 1
+            if not second:
+                break
+            code, second = second, 0
+    if written > work[at.OUT]:
+        work[at.BREAKS] = 0
+    work[at.OUT], work[at.CHARACTERS], work[at.PENDING] = written, characters, pending and not empty
+    work[at.LAST], work[at.BEFORE_LAST] = last, before
+    work[at.COUNTS + at.LETTER] += letters
+
+
+@inlined
+def put_text(source, start, end, keep_lines, out, work, known, classes):
+    """Append text to the block."""
+    before = work[at.CHARACTERS]
+    if work[at.OUT] == work[at.BLOCK_OUT]:
+        work[at.SOURCE] = start
+    if keep_lines:
+        put_lines(source, start, end, out, work, known, classes)
+    else:
+        put_running(source, start, end, out, work, known, classes)
+    if work[at.IN_LINK]:
+        work[at.LINKED] += work[at.CHARACTERS] - before
+
+
+@inner
+def put_string(source, start, end, strings, work, known):
+    """Append the value of an attribute to the strings, references resolved; its number."""
+    written = work[at.STRINGS_OUT]
+    place = start
+    while place < end:
+        byte = source[place]
+        if byte == AMPERSAND:
+            place = reference(source, place, end, 1, work, known)
+            written = put_code(work[at.CODE], strings, written)
+            if work[at.SECOND_CODE]:
+                written = put_code(work[at.SECOND_CODE], strings, written)
+        else:
+            if byte and byte != RETURN:
+                strings[written] = byte
+                written += 1
+            place += 1
+    strings[written] = 0
+    work[at.STRINGS_OUT] = written + 1
+    work[at.STRINGS] += 1
+    return work[at.STRINGS] - 1
