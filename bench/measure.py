@@ -15,7 +15,16 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "bench" / ".cache"
-PEERS = ("scrapy", "trafilatura", "lxml_html_clean", "aiohttp", "uvloop")
+PEERS = (
+    "scrapy",
+    "trafilatura",
+    "lxml_html_clean",
+    "aiohttp",
+    "uvloop",
+    "readability-lxml",
+    "justext",
+    "resiliparse",
+)
 TICK_SECONDS = 0.1  # between two looks at a contender's memory
 SHOWN_ERROR = 4_000  # characters of what a failed contender said last
 

@@ -21,7 +21,19 @@ from thresher.crawl.loop import Crawl
 from thresher.crawl.start import parse_address
 from thresher.judge import judge
 from thresher.page import Candidate, Page, Reply
-from thresher.read import badness, boilerplate, directives, fingerprint, html, language, links, read
+from thresher.read import (
+    badness,
+    boilerplate,
+    directives,
+    fingerprint,
+    html,
+    language,
+    links,
+    metadata,
+    read,
+    signs,
+    trained,
+)
 from thresher.read.decode import decode, unpack
 from thresher.store.warc import records
 from thresher.url import host, key, tld
@@ -88,7 +100,7 @@ def _html_replies(corpus: Path) -> Iterator[Reply]:
 def _reader_stages(replies: list[Reply], config: Config) -> dict[str, float]:
     clock = Clock()
     settings = config.read
-    expected = badness.model(config.language)
+    expected = trained.badness_model(config.language)
     encode, reply_from = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Reply).decode
     for reply in replies:
         frame = encode(reply)
@@ -98,8 +110,16 @@ def _reader_stages(replies: list[Reply], config: Config) -> dict[str, float]:
         document = clock.call("decode", decode, body, content_type, tld(host(reply.url)))
         markup = clock.call("scan", html.scan, document.utf8, 2 * settings.max_links)
         scores = clock.call("scores", boilerplate.score, markup)
-        clock.call("links", links.links, markup, reply.url, scores, settings.max_links)
-        texts = [text for text, score in zip(markup.texts, scores, strict=True) if score < links.TEXT]
+        cut = clock.call("scores", boilerplate.cut, scores, markup, settings.mode)
+        found = clock.call("links", links.links, markup, reply.url, scores.tolist(), cut, settings.max_links)
+        texts = [text for text, score in zip(markup.texts, scores.tolist(), strict=True) if score < cut]
+        clock.call("signs", signs.signs, texts, found, reply.url)
+        clock.call(
+            "metadata",
+            metadata.metadata,
+            *(markup.metas, markup.json_ld, markup.times, markup.bylines, markup.title, markup.language),
+            reply.fetched,
+        )
         clock.call("language", language.languages, "\n".join(texts))
         if expected:
             clock.call("badness", badness.badness, "\n".join(texts), expected)

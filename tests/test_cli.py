@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from thresher.read.trained import save
+from thresher.read.training import train
 
 PAGE = """<html lang=cs><head><title>Nad \x1b[31mpis</title></head><body>
 <nav><a href=/menu>Menu</a> <a href=/o-nas>O nás</a></nav>
@@ -25,9 +29,23 @@ def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProces
     return done  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("command", ["crawl", "status", "read", "export", "toyweb", "demo"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "crawl",
+        "status",
+        "read",
+        "export",
+        "language",
+        "language train",
+        "language list",
+        "language forget",
+        "toyweb",
+        "demo",
+    ],
+)
 def test_every_command_has_help_with_an_example(command: str) -> None:
-    shown = run(command, "--help")
+    shown = run(*command.split(), "--help")
     assert shown.returncode == 0
     assert f"Example: thresher {command}" in shown.stdout
 
@@ -108,3 +126,148 @@ def test_the_demo_makes_a_corpus_that_exports(tmp_path: Path) -> None:
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     assert run("demo", "mine", cwd=tmp_path).returncode == 2
     assert (tmp_path / "mine" / "thesis.tex").exists()
+
+
+# --- languages --------------------------------------------------------------------------------------------
+
+# A language that no detector knows, because it was made up here.
+_SMALL_WORDS = ("ga", "wi", "tun", "oz", "ka", "shem", "ur", "ni", "lue", "zho")
+_STEMS = (
+    "vork",
+    "melu",
+    "tashi",
+    "runde",
+    "olpa",
+    "kifre",
+    "sanwu",
+    "beltro",
+    "gomi",
+    "ziraf",
+    "huden",
+    "pallo",
+)
+_ENDINGS = ("", "en", "atu", "isho")
+
+
+def made_up(sentences: int, seed: int) -> list[str]:
+    """Sentences of the made-up language, others for another seed."""
+    chance = random.Random(seed)
+    return [
+        " ".join(
+            f"{chance.choice(_SMALL_WORDS)} {chance.choice(_STEMS)}{chance.choice(_ENDINGS)}"
+            for _ in range(chance.randint(4, 7))
+        ).capitalize()
+        + "."
+        for _ in range(sentences)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of trained languages that is not the user's."""
+    directory = tmp_path / "languages"
+    monkeypatch.setenv("THRESHER_LANGUAGES", str(directory))
+    return directory
+
+
+def write_sample(path: Path, sentences: int) -> Path:
+    path.write_text("\n".join(made_up(sentences, seed=1)), "utf-8")
+    return path
+
+
+def test_a_language_trained_from_a_sample_is_read_listed_and_forgotten(
+    tmp_path: Path, languages: Path
+) -> None:
+    sample = write_sample(tmp_path / "sample.txt", 1_000)
+    page = tmp_path / "page.html"
+    paragraphs = (" ".join(made_up(12, seed)) for seed in range(2, 8))
+    page.write_text(
+        "<title>Melu</title>" + "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs), "utf-8"
+    )
+    assert run("read", page, "--lang", "qmu").returncode == 2
+
+    told = run("language", "train", "qmu", sample)
+    assert told.returncode == 0, told.stderr
+    letters = sum(map(str.isalpha, sample.read_text("utf-8")))
+    file = languages / "qmu.language"
+    assert f"{letters:,} letters" in told.stderr and str(file) in told.stderr and file.is_file()
+    assert "--lang qmu" in told.stderr and "no Badness" not in told.stderr
+
+    seen = json.loads(run("read", page, "--lang", "qmu", "--json").stdout)
+    assert seen["languages"][0]["code"] == "qmu" and seen["languages"][0]["share"] > 0.9
+    assert seen["verdict"] == {"keep": True, "reason": ""}
+    assert seen["badness"] < 10
+
+    listed = json.loads(run("language", "list", "--json").stdout)
+    assert listed[-1] == {
+        "code": "qmu",
+        "name": "qmu (trained)",
+        "trained": True,
+        "badness": True,
+        "letters": letters,
+        "file": str(file),
+    }
+    assert run("language", "forget", "qmu").returncode == 0
+    assert not file.exists()
+    assert run("read", page, "--lang", "qmu").returncode == 2
+
+
+def test_the_list_tells_shipped_languages_with_and_without_a_badness_model() -> None:
+    listed = {each["code"]: each for each in json.loads(run("language", "list", "--json").stdout)}
+    assert listed["cs"] == {
+        "code": "cs",
+        "name": "Czech",
+        "trained": False,
+        "badness": True,
+        "letters": None,
+        "file": None,
+    }
+    assert not listed["vo"]["badness"]
+    shown = run("language", "list").stderr
+    assert "Volapuk" in shown and f"{len(listed)} languages shipped, 0 trained" in " ".join(shown.split())
+
+
+def test_a_sample_too_short_for_badness_is_said_to_be_with_the_cure(tmp_path: Path) -> None:
+    sample = write_sample(tmp_path / "sample.txt", 150)
+    told = run("language", "train", "qmu", sample, "--json")
+    assert told.returncode == 0
+    assert json.loads(told.stdout)["badness"] is False
+    assert "no Badness model" in told.stderr
+    assert "20,000 characters" in told.stderr and "--replace" in told.stderr
+    write_sample(sample, 1_000)
+    again = run("language", "train", "qmu", sample, "--replace", "--json")
+    assert json.loads(again.stdout)["badness"] is True
+    assert "no Badness" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "qmu", "nowhere.txt"], "nowhere.txt"),
+        (["train", "qmu", "."], "cannot be read"),
+        (["train", "qmu", "few.txt"], "too few"),
+        (["train", "cs", "few.txt"], "Czech is known already"),
+        (["train", "../qmu", "few.txt"], "cannot be the name"),
+        (["train", "\x1b[31m", "few.txt"], "cannot be the name"),
+        (["train", "old", "few.txt"], "trained before"),
+        (["forget", "cs"], "there are: old"),
+        (["forget", "../few"], "no language '../few' was trained"),
+    ],
+)
+def test_a_mistake_about_languages_is_told_and_changes_nothing(
+    tmp_path: Path, languages: Path, arguments: list[str], message: str
+) -> None:
+    save(train("old", "\n".join(made_up(150, seed=1))))
+    write_sample(tmp_path / "few.txt", 5)
+    shown = run("language", *arguments, cwd=tmp_path)
+    assert (shown.returncode, message in shown.stderr) == (2, True), shown.stderr
+    assert "\x1b" not in shown.stderr
+    assert [path.name for path in languages.iterdir()] == ["old.language"]
+
+
+def test_a_broken_model_is_named_with_the_cure(languages: Path) -> None:
+    languages.mkdir()
+    (languages / "qmu.language").write_bytes(b"\xc1")
+    shown = run("language", "list")
+    assert shown.returncode == 2
+    assert "qmu.language is not a trained language" in shown.stderr and "delete" in shown.stderr

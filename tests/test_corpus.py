@@ -105,8 +105,8 @@ def test_sealed_and_open_segments_are_one_table(corpus: Corpus):
     assert table.schema == DOCS
     assert table.column("seq").to_pylist() == list(range(8))
     assert table.column("paragraphs").to_pylist()[7] == [
-        {"text": "Menu", "boilerplate": 0.9},
-        {"text": "Text 7", "boilerplate": 0.125},
+        {"text": "Menu", "boilerplate": 0.9, "language": ""},
+        {"text": "Text 7", "boilerplate": 0.125, "language": ""},
     ]
     assert len(corpus) == 8
 
@@ -289,6 +289,17 @@ def test_a_column_that_older_segments_did_not_have_is_null(tmp_path: Path):
     links = corpora.open(tmp_path).links()
     assert links.schema == LINKS
     assert links.column("weight").to_pylist() == [None]
+
+
+def test_paragraphs_of_older_segments_have_no_language(tmp_path: Path):
+    (tmp_path / "corpus.toml").write_text("schema = 1\n")
+    plain = pa.struct([("text", pa.large_string()), ("boilerplate", pa.float64())])
+    older = pa.schema([("url", pa.string()), ("paragraphs", pa.list_(pa.field("element", plain)))])
+    table = Segments(tmp_path / "docs", older, {}, 1 << 40)
+    table.append("http://a.cz/", [Block("Text.", 0.25)])
+    table.seal()
+    (found,) = corpora.open(tmp_path).docs(["paragraphs"]).to_pylist()
+    assert found["paragraphs"] == [{"text": "Text.", "boilerplate": 0.25, "language": None}]
 
 
 def test_what_is_no_corpus_is_refused_with_the_cure(tmp_path: Path):

@@ -9,13 +9,17 @@ import zlib
 from pathlib import Path
 
 import brotli
+import msgspec
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thresher.page import Reply
+from thresher.read import read
 from thresher.read.charset import CODECS, declared_inside, named
 from thresher.read.decode import decode, unpack
+from thresher.read.guess import AGAINST_GUESS, detect, likelier
 
 LIMIT = 32 << 20
 PAGE = "<p>Příliš žluťoučký kůň úpěl ďábelské ódy.</p>\n".encode() * 400
@@ -210,3 +214,103 @@ def test_any_bytes_under_any_label_become_utf8(body: bytes, label: str) -> None:
 def test_sniffing_always_names_an_encoding(tail: bytes) -> None:
     assert decode(b"<meta " + tail).charset in CODECS
     assert decode(tail, "text/html; charset=windows-1251").charset in CODECS
+
+
+UNDECLARED = {
+    (
+        "iso-8859-2",
+        "sr",
+        "rs",
+    ): "Čovječanstvo je, međutim, željelo šumu; kuća žute boje ipak će pasti, rekla je đakova žena. ",
+    (
+        "iso-8859-3",
+        "eo",
+        "",
+    ): "Ĉiuj homoj estas denaske liberaj, kaj ĝuste tial ŝi aŭdis la ĵaluzan eĥoŝanĝon ĉiuĵaŭde. ",
+    (
+        "iso-8859-15",
+        "fr",
+        "fr",
+    ): "Sa sœur a le cœur gros : l'œuvre déçoit, et le bœuf à l'œil doré coûte 3 € près d'ici. ",
+    (
+        "iso-8859-16",
+        "pl",
+        "pl",
+    ): "Zażółć gęślą jaźń: mężny bądź, chroń pułk twój i sześć flag, powiedział święty żółw. ",
+    ("windows-874", "th", ""): "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ ",
+    (
+        "koi8-u",
+        "be",
+        "by",
+    ): "Усе людзі нараджаюцца свабоднымі і роўнымі ў сваёй годнасці і правах, і ўсе яны ўмеюць любіць. ",
+    (
+        "x-mac-cyrillic",
+        "ru",
+        "ru",
+    ): "Все люди рождаются свободными и равными в своём достоинстве и правах, и я знаю это. ",
+}
+
+
+@pytest.mark.parametrize("encoding, language, country", UNDECLARED)
+def test_encodings_that_browsers_do_not_guess_are_known_by_their_letters(
+    encoding: str, language: str, country: str
+) -> None:
+    text = UNDECLARED[encoding, language, country] * 12
+    spelt = text.replace("ў", "╝").replace("Ў", "╬") if encoding == "koi8-u" else text
+    page = f"<ul><li><a href=/>Home</a></ul><p>{spelt}</p>".encode(CODECS[encoding])
+    for hint in ("", country):
+        assert (
+            decode(page, "text/html", hint).utf8.decode() == f"<ul><li><a href=/>Home</a></ul><p>{text}</p>"
+        )
+
+
+def test_letters_of_a_language_nobody_thought_of_do_not_change_a_guess() -> None:
+    tzeltal = (
+        "Spisil winiketik te ya xbejk’ajik ta k’inalil ay jrerechotik, mayuk mach’a chukul ya xbejk’aj. "
+    )
+    for text in (tzeltal * 20, "L’uomo “nuovo” – così – c’è, e l’altro no. " * 20):
+        assert decode(text.encode("cp1252"), "text/html").utf8.decode() == text
+
+
+def test_a_label_that_servers_add_by_themselves_gives_way_to_letters_that_speak_against_it() -> None:
+    for name in ("windows-1250", "windows-1251", "windows-1253"):
+        text = TEXTS[name] * 20
+        document = decode(text.encode(CODECS[name]), "text/html; charset=iso-8859-1")
+        assert (document.utf8.decode(), document.declared) == (text, "iso-8859-1")
+    french = TEXTS["windows-1252"] * 20
+    assert decode(french.encode("cp1252"), "text/html; charset=iso-8859-1").utf8.decode() == french
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "text/html; charset=windows-1251"])
+def test_utf8_with_a_broken_byte_is_utf8_all_the_same(content_type: str) -> None:
+    body = TEXTS["windows-1250"].encode() * 5 + b"\xff."
+    assert decode(body, content_type).utf8.decode() == TEXTS["windows-1250"] * 5 + "\ufffd."
+
+
+def test_japanese_signs_are_the_same_in_both_of_its_encodings() -> None:
+    in_shift_jis = decode("３～５、－１".encode("cp932") * 9, "text/html; charset=shift_jis")
+    in_euc_jp = decode("３〜５、−１".encode("euc_jp") * 9, "text/html; charset=euc-jp")
+    assert in_euc_jp.utf8 == in_shift_jis.utf8
+
+
+@given(st.binary(max_size=400), st.sampled_from(sorted(set(CODECS) - {"replacement"})))
+def test_letters_never_lead_to_an_encoding_that_does_not_exist(body: bytes, name: str) -> None:
+    assert likelier(body, name, AGAINST_GUESS) in CODECS
+    assert detect(body, "rs") in CODECS
+
+
+def test_every_input_of_the_html_suite_is_read(suites: Path) -> None:
+    inputs = [
+        case.partition(b"\n#errors")[0]
+        for file in sorted((suites / "html5").glob("*.dat"))
+        for case in file.read_bytes().split(b"#data\n")[1:]
+    ]
+    assert len(inputs) > 1_700
+    for body in inputs:
+        page = read(
+            Reply(
+                "http://a.example/", 200, b"HTTP/1.1 200\r\nContent-Type: text/html\r\n", body, 0.0, 0.0, ""
+            )
+        )
+        msgspec.msgpack.encode(page)
+        assert page.kind == "html" or page.fault == "binary"  # a few are all control characters

@@ -146,7 +146,7 @@ def test_jsonl_has_every_column_of_every_document(corpus: Corpus):
     assert list(rows[0]) == DOCS.names
     assert rows[0]["fetched"] == "2026-09-21T14:13:20Z"
     assert rows[0]["languages"] == [{"code": "cs", "bytes": 10, "share": 1.0}]
-    assert rows[0]["paragraphs"][0] == {"text": "Menu", "boilerplate": 0.9}
+    assert rows[0]["paragraphs"][0] == {"text": "Menu", "boilerplate": 0.9, "language": ""}
     assert rows[0]["badness"] is None
 
 

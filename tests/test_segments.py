@@ -314,7 +314,7 @@ def test_a_page_becomes_a_row_with_a_value_in_every_column(tmp_path: Path):
     assert (row["host"], row["domain"]) == ("www.a.cz", "a.cz")
     assert row["text_bytes"] == len("Žluťoučký kůň.".encode())
     assert row["languages"][1] == {"code": "sk", "bytes": 2, "share": 0.1}
-    assert row["paragraphs"][1] == {"text": "Žluťoučký kůň.", "boilerplate": 0.25}
+    assert row["paragraphs"][1] == {"text": "Žluťoučký kůň.", "boilerplate": 0.25, "language": ""}
     assert (row["text_hash"], row["raw_hash"]) == ("ff" * 16, "01" * 16)
     assert (row["opt_out"], row["warc_file"], row["warc_offset"]) == (["noai"], *raw)
     assert (row["depth"], row["seq"], row["badness"]) == (2, 5, 2.5)

@@ -139,6 +139,10 @@ class Reading(Section, frozen=True):
     max_decoded_bytes: int = 32 * MIB  # after decompression
     max_links: int = 10_000
     memory: int = 2 * GIB  # of one reader process
+    mode: Literal["precision", "balanced", "recall"] = (
+        "balanced"  # text that is in doubt: leave it, or take it
+    )
+    paragraph_language: Literal["", "mark", "drop"] = ""  # paragraphs in another language than their text
 
 
 class Judging(Section, frozen=True):
@@ -151,6 +155,7 @@ class Judging(Section, frozen=True):
     max_language_bytes: int = 0
     min_language_share: float = 0.7
     max_badness: float = 10.0  # the papers' working threshold
+    max_suspicion: float = 0.0  # of 1, that a machine made the text; 0.5 is rare among good texts
     duplicates: bool = True  # drop exact duplicates of raw page and of text
 
 

@@ -32,13 +32,22 @@ def look(path: Path, language: str, url: str, charset: str) -> dict[str, Any]:
     verdict = judge(page, code, Judging())
     return {
         "file": str(path),
-        "title": page.title,
+        "title": page.metadata.title or page.title,
+        "author": page.metadata.author,
+        "published": page.metadata.published,
+        "modified": page.metadata.modified,
+        "site_name": page.metadata.site_name,
+        "language_declared": page.metadata.language_declared,
         "text": page.text,
-        "paragraphs": [{"text": block.text, "boilerplate": block.boilerplate} for block in page.blocks],
+        "paragraphs": [
+            {"text": block.text, "boilerplate": block.boilerplate, "language": block.language}
+            for block in page.blocks
+        ],
         "languages": [
             {"code": found.code, "bytes": found.bytes, "share": found.share} for found in page.languages
         ],
         "badness": page.badness,
+        "suspicion": page.signs.suspicion,
         "charset": page.charset,
         "charset_declared": page.charset_declared,
         "license": page.license,

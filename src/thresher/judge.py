@@ -48,8 +48,12 @@ def _reason(
         return "too many bytes of language"
     if settings.language and wanted.share < settings.min_language_share:
         return "language share"
+    return _quality_reason(page, settings) or ("text duplicate" if settings.duplicates and text_seen else "")
+
+
+def _quality_reason(page: Page, settings: Judging) -> str:
     if page.badness is not None and 0 < settings.max_badness < page.badness:
         return "badness"
-    if settings.duplicates and text_seen:
-        return "text duplicate"
+    if 0 < settings.max_suspicion < page.signs.suspicion:
+        return "suspicious"
     return ""

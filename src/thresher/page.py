@@ -67,6 +67,7 @@ class Block(Struct, frozen=True, array_like=True, gc=False):
 
     text: str
     boilerplate: float
+    language: str = ""  # of a paragraph of the main text, where languages of paragraphs are asked for
 
 
 class Link(Struct, frozen=True, array_like=True, gc=False):
@@ -87,6 +88,44 @@ class LanguageShare(Struct, frozen=True, array_like=True, gc=False):
     share: float  # of the main text, 0 to 1
 
 
+class Metadata(Struct, frozen=True, array_like=True, gc=False):
+    """What a page says of itself; "" where it says nothing that can be believed."""
+
+    title: str = ""  # without the name of the site, where that can be told
+    author: str = ""  # names, with "; " between them
+    published: str = ""  # "2026-03-01", or "2026-03-01T09:30:00+01:00" where time and zone are given
+    modified: str = ""
+    site_name: str = ""
+    language_declared: str = ""  # BCP 47: "cs", "pt-BR"
+
+
+class Signs(Struct, frozen=True, array_like=True, gc=False):
+    """Signs that nobody wrote a page, each from 0, nothing suspicious, to 1, where hardly any good page is."""
+
+    repetition: float = 0.0  # the same sentences again and again, or one sentence with gaps filled in
+    stuffing: float = 0.0  # one word or phrase more often than any writer has use for it
+    flatness: float = 0.0  # a list of words, none of which comes back
+    incoherence: float = 0.0  # words that follow each other well, about nothing: brackets that never close
+    link_farm: float = 0.0  # many other sites, called by the same few words, and little text
+    doorway: float = 0.0  # a fan of links that differ in one word, on a page about the rest
+    sketch: int = 0  # no sign, but 64 bits by which texts of pages are compared; 0: too little text
+
+    @property
+    def suspicion(self) -> float:
+        """All signs together: several weak ones are one stronger."""
+        innocent = 1.0
+        for sign in (
+            self.repetition,
+            self.stuffing,
+            self.flatness,
+            self.incoherence,
+            self.link_farm,
+            self.doorway,
+        ):
+            innocent *= 1.0 - sign
+        return 1.0 - innocent
+
+
 class Page(Struct, frozen=True, array_like=True, tag="page"):
     """What a reader found in a reply."""
 
@@ -96,7 +135,7 @@ class Page(Struct, frozen=True, array_like=True, tag="page"):
     html_bytes: int = 0  # after decompression
     charset_declared: str = ""  # by header or, failing that, by the page itself
     charset: str = ""  # the one used
-    title: str = ""
+    title: str = ""  # of the markup; `metadata` has the one of the text
     blocks: tuple[Block, ...] = ()
     text: str = ""  # the main text: good blocks, one per line
     languages: tuple[LanguageShare, ...] = ()
@@ -108,6 +147,8 @@ class Page(Struct, frozen=True, array_like=True, tag="page"):
     nofollow: bool = False
     license: str = ""  # URL of a licence the page links to as its own
     opt_out: tuple[str, ...] = ()  # "noai", "tdm-reservation", …
+    metadata: Metadata = Metadata()
+    signs: Signs = Signs()
 
 
 class Verdict(Struct, frozen=True, array_like=True, gc=False):

@@ -1,123 +1,275 @@
 """Badness: how far a text's use of the most frequent function words is from that of the language.
 
-Running text in a language has its function words in nearly the same share whatever it is about; lists, menus,
-stuffed keywords and other languages have not. Each word that is rarer than expected adds its distance in
-standard deviations; one that is more frequent adds nothing. Below the most frequent ones, the words that are
-furthest off are forgiven: every genre has its habits.
+Running text in a language has its function words in nearly the same shares whatever it is about; lists, menus,
+stuffed keywords and other languages have not. Each word's shortfall (1: it is missing, 0: it is as frequent as
+expected) counts by how surely its share is known: a few words of text say little, and neither does a word that
+one genre likes and another does not. The mean shortfall is taken twice, over the most frequent words (is this
+running text?) and over those that the language's relatives do not share (is it this language?); the worse of
+the two, in standard deviations of good texts and squared, is the Badness.
 """
 
 from __future__ import annotations
 
-import unicodedata
-from collections import Counter, defaultdict
-from functools import lru_cache
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 from itertools import islice
 from math import sqrt
+from pathlib import Path
+from statistics import fmean, pvariance
+from typing import Annotated, NamedTuple
+from unicodedata import category, normalize
 
-from msgspec import Struct
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
 
-WORDS = 24  # function words in a model
-FIRM = 7  # the most frequent of them belong to every text, or it is in another language
-HABITS = 9  # of the others may be missing for reasons of genre: news has no "I", laws have no "you"
-SPREAD = 0.45  # standard deviation of a word's share between texts, relative to the share itself
-CHARACTER_SPREAD = 0.75  # the same where characters stand in for words
-SAMPLE = 12_000  # characters of a text that are looked at; shares change little after that
-LEXICON = 5_000  # words from which the shares of characters are reckoned: nearly all running text
+from thresher.config import ConfigError
 
-# Written without spaces, or with words that grow onto each other: their characters are counted instead.
-BY_CHARACTER = frozenset({"zh", "ja", "ko"})
-# Languages whose word list goes by another name.
-_LISTS = {
-    "no": "nb",
-    "tl": "fil",
-    "hr": "sh",
-    "bs": "sh",
-    "sr": "sh",
-    "sr-ME": "sh",
-    "zh-Hant": "zh",
-}
-_TRADITIONAL = str.maketrans("这个们为对说来与会时国过还没后里么", "這個們為對說來與會時國過還沒後裡麼")
-_CYRILLIC = str.maketrans("abcčćdđefghijklmnoprsštuvzž", "абцчћдђефгхијклмнопрсштувзж")
-_CYRILLIC_PAIRS = (("lj", "љ"), ("nj", "њ"), ("dž", "џ"))
+FREQUENT = 20  # words, from the most frequent one down, that all running text has
+GENRE = 0.15  # standard deviation of the mean shortfall between good texts of all kinds
+CREDIT = 1.0  # a word twice as frequent as expected makes up for a missing one; stuffing more of it does not
+SCALE = 2.0  # 10 stands at 2.2 standard deviations, where good texts end, and 20 at 3.2
+
+SAMPLE = 5_000  # characters of a text that are looked at; shares change little after that
+CHARACTERS_SAMPLE = 2_000  # the same where characters stand in for words: there are more of them
+PIECES = 4  # of a longer text: its beginning may be a list, its end a string of comments
+PROBE = 30  # characters from inside a text that stand nowhere else in it, unless it repeats itself
+FOREIGN = 4  # ASCII characters that weigh as much as one of a script without spaces: names, numbers, links
+LONGEST_MEAN = 16  # characters to a word at most; scripts without spaces would seem to have few words
+
+DATA = Path(__file__).parent / "data" / "badness.json"
+ALIASES = {"nb": "no", "fil": "tl", "sh": "hr", "cnr": "sr", "zh-Hant": "zh"}
+
+# What ends a word: all of ASCII but letters and digits, spaces that do not break, signs of other scripts.
+_MARKS = "\u00a0\u202f’“„«—‐।۔،։፡་"
+_STOPS = (".", "!", "?", "。", "।", "۔")
+_ENDS = bytes(sign for sign in range(128) if not chr(sign).isalnum())
+_TO_SPACES = bytes.maketrans(_ENDS, b" " * len(_ENDS))
 
 
-class BadnessModel(Struct, frozen=True):
-    """The function words of a language and their shares of all words (or characters)."""
+class FunctionWord(Struct, frozen=True, array_like=True):
+    """A word (or characters) and what is known of its share of running text."""
+
+    forms: tuple[str, ...]  # the ways in which it is written, in small letters
+    share: Annotated[float, Meta(gt=0, lt=1)]  # of all words (or characters)
+    spread: Annotated[float, Meta(gt=0)]  # standard deviation of the share between texts, relative to it
+    weight: Annotated[float, Meta(ge=0)] = 1.0  # how much it says about which language this is
+
+
+class BadnessModel(Struct, frozen=True, dict=True):
+    """The function words of a language, the most frequent first."""
 
     language: str
-    shares: tuple[float, ...]  # of each word
-    forms: dict[str, int]  # the ways in which each is written -> its place in `shares`
-    by_character: bool = False
+    words: tuple[FunctionWord, ...]
+    by_character: bool = False  # no spaces between words, or endings grown onto them: characters are counted
 
-    @property
-    def spread(self) -> float:
-        return CHARACTER_SPREAD if self.by_character else SPREAD
+    @cached_property
+    def gauge(self) -> Gauge:
+        """The model in the form in which texts are held against it."""
+        return _gauge(self)
+
+
+class Gauge(NamedTuple):
+    """A model as look-up table and arrays, a column for each word."""
+
+    places: dict[bytes, int]  # every spelling of every word -> its column
+    scarcity: NDArray[np.float64]  # one word in so many is this one
+    chance: NDArray[np.float64]  # variance of its shortfall by chance, times words of text
+    habit: NDArray[np.float64]  # variance of its shortfall between texts
+    roles: NDArray[np.float64]  # rows: how well it tells running text, and this language; squares of the two
 
 
 @lru_cache(maxsize=16)
 def model(language: str) -> BadnessModel | None:
-    """The model of a language, or None if no word frequencies are at hand for it."""
-    # Imported here: it takes a tenth of a second, and only readers with a target language need it.
-    import wordfreq
-
-    name = _LISTS.get(language, language)
-    if name not in wordfreq.available_languages("small"):
-        return None
-    frequencies: dict[str, float] = wordfreq.get_frequency_dict(name, "small")
-    by_character = name in BY_CHARACTER
-    shares = _character_shares(frequencies) if by_character else frequencies
-    frequent = sorted(frequencies, key=lambda word: -frequencies[word])
-    words = list(islice((word for word in frequent if word in shares and _is_word(word)), WORDS))
-    forms = {form: place for place, word in enumerate(words) for form in _forms(word, name)}
-    return BadnessModel(language, tuple(shares[word] for word in words), forms, by_character)
+    """The shipped model of a language, or None."""
+    shipped = msgspec.json.decode(DATA.read_bytes(), type=dict[str, msgspec.Raw])
+    found = shipped.get(ALIASES.get(language, language))
+    return None if found is None else msgspec.json.decode(found, type=BadnessModel)
 
 
 def badness(text: str, model: BadnessModel) -> float:
-    """How bad a text is as running text of the language: below 10 is good, above 20 is something else."""
-    sample = text[:SAMPLE]
-    counts = [0] * len(model.shares)
-    if model.by_character:
-        size = len("".join(sample.split()))
-        for form, place in model.forms.items():
-            counts[place] += sample.count(form)
-    else:
-        tokens = sample.lower().replace("'", " ").replace("’", " ").split()  # l'homme is two words
-        size = len(tokens)
-        for form, count in Counter(filter(model.forms.__contains__, tokens)).items():
-            counts[model.forms[form]] += count
-    if not size:
+    """How bad a text is as running text of the language: up to 10 is good, above 20 is something else."""
+    gauge = model.gauge
+    counts, size = _count_characters(text, model) if model.by_character else _count_words(text, gauge)
+    if not size or not model.words:
         return 0.0
-    # By how many standard deviations each word is too rare: those of chance and those between texts.
-    shortfalls = [
-        max(0.0, (share - count / size) / sqrt(share * (1 - share) / size + (model.spread * share) ** 2))
-        for share, count in zip(model.shares, counts, strict=True)
-    ]
-    return sum(shortfalls[:FIRM]) + sum(sorted(shortfalls[FIRM:])[: WORDS - FIRM - HABITS])
+    shortfalls = np.maximum(1 - counts * gauge.scarcity / size, -CREDIT)
+    certainty = 1 / (gauge.habit + gauge.chance / size)
+    text_sum, language_sum = (gauge.roles[:2] @ (certainty * shortfalls)).tolist()
+    text_weight, language_weight, text_squares, language_squares = (gauge.roles @ certainty).tolist()
+    return max(
+        _distance(text_sum, text_weight, text_squares),
+        _distance(language_sum, language_weight, language_squares),
+    )
 
 
-def _character_shares(frequencies: dict[str, float]) -> dict[str, float]:
-    """The share of each letter in running text, from the frequencies of words."""
-    shares: defaultdict[str, float] = defaultdict(float)
-    for word, frequency in islice(frequencies.items(), LEXICON):
-        for character in word:
-            if character.isalpha() and not character.isascii():
-                shares[character] += frequency
-    total = sum(shares.values())
-    return {character: share / total for character, share in shares.items()}
+def _distance(weighted: float, weight: float, squares: float) -> float:
+    """The Badness of a mean shortfall: it squared, in variances of that of good texts."""
+    mean = max(0.0, weighted / weight)
+    return SCALE * mean**2 / (squares / weight**2 + GENRE**2)
 
 
-def _is_word(text: str) -> bool:
+def _count_words(text: str, gauge: Gauge) -> tuple[NDArray[np.float64], float]:
+    """How often each function word is in a sample of a text, and how many words that sample has."""
+    sample = _sample(text, SAMPLE)
+    words = _split(sample)
+    places = gauge.places
+    counts = np.zeros(len(gauge.scarcity))
+    for spelling, count in Counter(filter(places.__contains__, words)).items():
+        counts[places[spelling]] += count
+    return counts, max(len(words), len(sample) / LONGEST_MEAN) if words else 0.0
+
+
+def _count_characters(text: str, model: BadnessModel) -> tuple[NDArray[np.float64], float]:
+    """How often each function word is in a sample of a text, and how many characters that sample has."""
+    sample = "".join(_sample(text, CHARACTERS_SAMPLE).split())
+    counts = [sum(map(sample.count, word.forms)) for word in model.words]
+    return np.array(counts, dtype=np.float64), _extent(sample)
+
+
+def _extent(text: str) -> float:
+    """How many characters of a script without spaces a text has; others count a little."""
+    own = len(text) - len(text.encode("ascii", "ignore"))
+    return max(own, len(text) / FOREIGN)
+
+
+def _sample(text: str, size: int) -> str:
+    """A text, or pieces from all over it if it is longer; what is said again does not count again."""
+    if len(text) > size:
+        piece = size // PIECES
+        step = (len(text) - piece) // (PIECES - 1)
+        text = "\n".join(text[start : start + piece] for start in range(0, PIECES * step, step))
+    inside = 3 * len(text) // 8
+    return text if text.count(text[inside : inside + PROBE]) == 1 else _without_repeated_sentences(text)
+
+
+def _without_repeated_sentences(text: str) -> str:
+    """Each sentence once; what is repeated in a list or menu stays."""
+    parts = text.replace(". ", ".\n").replace("。", "。\n").split("\n")
+    sentences = dict.fromkeys(part for part in parts if part.endswith(_STOPS))
+    return "\n".join([*sentences, *(part for part in parts if not part.endswith(_STOPS))])
+
+
+def _split(text: str) -> list[bytes]:
+    """The words of a text as they are written."""
+    if not text.isascii():
+        for mark in _MARKS:
+            text = text.replace(mark, " ")
+    return text.encode("utf-8", "replace").translate(_TO_SPACES).split()
+
+
+def _gauge(model: BadnessModel) -> Gauge:
+    shares = np.array([word.share for word in model.words])
+    weights = np.array([word.weight for word in model.words])
+    roles = np.stack([np.arange(len(weights)) < FREQUENT, np.maximum(weights, 1e-9)])
+    return Gauge(
+        places={
+            spelling.encode(): place
+            for place, word in reversed(list(enumerate(model.words)))  # what two share is the more frequent's
+            for form in word.forms
+            for spelling in _spellings(form)
+        },
+        scarcity=1 / shares,
+        chance=(1 - shares) / shares,
+        habit=np.array([word.spread**2 for word in model.words]),
+        roles=np.concatenate([roles, roles**2]),
+    )
+
+
+def _spellings(form: str) -> set[str]:
+    """A word inside a sentence, at its start and in capitals (Turkish has an İ), its accents joined or apart."""
+    dotted = form.replace("i", "İ")
+    starts = {form[:1].upper() + form[1:], dotted[:1].upper() + form[1:]}
+    composed = {form, form.upper(), dotted.upper()} | starts
+    return composed | {normalize("NFD", spelling) for spelling in composed}
+
+
+# ── Training ──
+
+MAX_SAMPLE = 4_000_000  # characters; more of one language does not change its most frequent words
+PIECE = 2_500  # characters in which a share is measured again and again: about a short article
+FEWEST_PIECES = 8
+WIDESPREAD = 1 / 3  # of the pieces have a word that is no topic of one of them
+WORDS = 40  # in a trained model
+FEWEST_WORDS = 8  # that a sample has all over it, or it is no running text
+MIN_SPREAD = 0.35  # a sample has fewer genres than the language
+IDEOGRAPHS = 400  # letters from which on each is a word or a syllable; alphabets are smaller
+GRAM = 3  # letters that stand in for a word where an alphabet is written without spaces
+LOOK = 100  # pieces that show how a language is written
+
+# Thai, Lao, Burmese, Khmer, kana and Han.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff]")
+
+
+def train(sample: str, language: str) -> BadnessModel:
+    """A model from a sample of the language alone, best a few hundred kilobytes from many texts."""
+    pieces = _pieces(sample[:MAX_SAMPLE])
+    if len(pieces) < FEWEST_PIECES:
+        raise ConfigError(
+            f"sample of {language!r}: {len(pieces) * PIECE:,} characters of text are too few; "
+            f"try {FEWEST_PIECES * PIECE:,} or more, best a few hundred thousand"
+        )
+    gram = _gram("".join(pieces[:LOOK]))
+    tallies = [Counter(_grams(piece, gram) if gram else _words(piece)) for piece in pieces]
+    sizes = [_extent("".join(piece.split())) if gram else len(_split(piece)) for piece in pieces]
+    words = [_measure(unit, [tally[unit] for tally in tallies], sizes) for unit in _widespread(tallies)]
+    if len(words) < FEWEST_WORDS:
+        raise ConfigError(
+            f"sample of {language!r}: only {len(words)} words are all over it; try running text, not a list"
+        )
+    surest = sorted(words, key=lambda word: word.spread / word.share)[:WORDS]
+    return BadnessModel(language, tuple(sorted(surest, key=lambda word: -word.share)), bool(gram))
+
+
+def _pieces(sample: str) -> list[str]:
+    pieces = (sample[start : start + PIECE] for start in range(0, len(sample) - PIECE + 1, PIECE))
+    return [piece for piece in pieces if _split(piece)]
+
+
+def _gram(sample: str) -> int:
+    """How many characters stand in for a word, or 0 where spaces set words apart."""
+    spaced = len(sample) <= LONGEST_MEAN * len(_split(sample))
+    if spaced and len(_UNSPACED.findall(sample)) < len(sample) / 2:
+        return 0
+    return 1 if len(set(filter(str.isalpha, sample))) > IDEOGRAPHS else GRAM
+
+
+def _words(text: str) -> Iterator[str]:
+    for word in _split(text.lower()):
+        decoded = word.decode()
+        if is_word(decoded):
+            yield decoded
+
+
+def _grams(text: str, length: int) -> Iterator[str]:
+    if length == 1:  # signs, too: sentences have commas and full stops, lists have not
+        yield from (character for character in text if not character.isascii() and not character.isspace())
+    else:
+        grams = (text[start : start + length] for start in range(len(text) - length + 1))
+        yield from filter(is_word, grams)
+
+
+def is_word(text: str) -> bool:
     """Whether all of a text is letters, and the signs that belong to letters in Indic and other scripts."""
-    return all(unicodedata.category(character)[0] in "LM" for character in text)
+    return all(category(character)[0] in "LM" for character in text)
 
 
-def _forms(word: str, word_list: str) -> set[str]:
-    """The ways in which a word is written in the scripts of its language."""
-    if word_list == "zh":
-        return {word, word.translate(_TRADITIONAL)}
-    if word_list == "sh":
-        cyrillic = word
-        for latin, letter in _CYRILLIC_PAIRS:
-            cyrillic = cyrillic.replace(latin, letter)
-        return {word, cyrillic.translate(_CYRILLIC)}
-    return {word}
+def _widespread(tallies: list[Counter[str]]) -> list[str]:
+    """What is all over the pieces, the most frequent first."""
+    pieces = Counter(unit for tally in tallies for unit in tally)
+    total: Counter[str] = Counter()
+    for tally in tallies:
+        total.update(tally)
+    found = (unit for unit, _ in total.most_common() if pieces[unit] > WIDESPREAD * len(tallies))
+    return list(islice(found, 2 * WORDS))
+
+
+def _measure(unit: str, counts: list[int], sizes: Sequence[float]) -> FunctionWord:
+    """A word's share, and its spread between pieces beyond that of chance."""
+    share = sum(counts) / sum(sizes)
+    found = pvariance([count / size for count, size in zip(counts, sizes, strict=True)], share)
+    chance = share * (1 - share) * fmean(1 / size for size in sizes)
+    return FunctionWord((unit,), share, max(MIN_SPREAD, sqrt(max(0.0, found - chance)) / share))

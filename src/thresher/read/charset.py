@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 
-from chardetng_py import EncodingDetector
-
 PRESCAN_BYTES = 1024  # the HTML standard's limit for finding <meta charset>
 LATE_META_BYTES = 16_384  # a parser meets later declarations too, and then starts again; so do we
-DETECT_BYTES = 65_536  # more text does not change a detector's mind
 FALLBACK = "windows-1252"  # the standard's, for bytes that say nothing
 
 # WHATWG name -> Python codec and the labels that mean it, beside the name itself.
@@ -95,6 +92,11 @@ _ENCODINGS = {
 }
 CODECS = {name: codec for name, (codec, _) in _ENCODINGS.items()}
 MULTIBYTE = frozenset({"gbk", "gb18030", "big5", "euc-jp", "iso-2022-jp", "shift_jis", "euc-kr"})
+# Characters for which Python's tables have others than the standard's.
+_STANDARD = {
+    "koi8-u": str.maketrans("╝╬", "ўЎ"),  # the letter that Belarusian needs
+    "euc-jp": str.maketrans("〜−‖¢£¬", "～－∥￠￡￢"),
+}
 _NAMES = {label: name for name, (_, labels) in _ENCODINGS.items() for label in [name, *labels.split()]}
 
 _MARKUP = re.compile(rb"<(?:(!--)|(meta(?=[\t\n\f\r /]))|(/?[a-z])[^\t\n\f\r >]*|[!/?])", re.IGNORECASE)
@@ -160,16 +162,10 @@ def meant_inside(label: str) -> str | None:
     return "windows-1252" if name == "x-user-defined" else name
 
 
-def detect(body: bytes, top_level_domain: str = "", allow_utf8: bool = True) -> str:
-    """The encoding that the bytes themselves look most like; the standard's fallback for plain ASCII."""
-    sample = body[:DETECT_BYTES]
-    if sample.isascii() and b"\x1b" not in sample:
-        return FALLBACK
-    detector = EncodingDetector()
-    detector.feed(sample, last=len(sample) == len(body))
-    hint = top_level_domain.encode("ascii", "ignore").lower()
-    guess: str = detector.guess(tld=hint if hint.isalnum() else None, allow_utf8=allow_utf8)
-    return named(guess) or FALLBACK
+def decoded(body: bytes, name: str) -> str:
+    """The characters that the Encoding standard finds in bytes; U+FFFD for those that mean nothing."""
+    text = body.decode(CODECS[name], "replace")
+    return text.translate(_STANDARD[name]) if name in _STANDARD else text
 
 
 def _prescan(head: bytes) -> str:

@@ -11,7 +11,7 @@ import brotli
 import zstandard
 from isal import isal_zlib
 
-from thresher.read import charset
+from thresher.read import charset, guess
 
 MAX_LAYERS = 2  # honest servers pack once, a careless proxy perhaps twice
 MAX_MEMBERS = 64  # gzip files may be strung together; a body of empty ones would cost quadratic time
@@ -25,7 +25,9 @@ GZIP, ZLIB, RAW_DEFLATE = 31, 15, -15  # zlib's window bits, which also choose t
 # ASCII: a cut or a pasted fragment breaks fewer, a wrong label nearly all.
 MIN_BROKEN = 3
 BROKEN_SHARE = 0.2
+SOUND_SHARE = 0.9  # of the characters beyond ASCII that must be sound UTF-8 where nobody says that it is
 CHANCE_BYTES = 12  # a multi-byte encoding may look like UTF-8 by chance, but hardly for so many bytes
+HEAD_BYTES = 8_192  # by which most pages that are far from UTF-8 are known
 UTF16_SAMPLE = 512
 
 _DAMAGE: tuple[Any, ...] = (
@@ -90,7 +92,7 @@ def decode(body: bytes, content_type: str = "", top_level_domain: str = "") -> D
 
 
 def _by_evidence(body: bytes, name: str | None, declared: str, top_level_domain: str) -> Document:
-    """Decode as labelled; but valid UTF-8 beats other labels, and a label that breaks the text is dropped."""
+    """Decode as labelled; but UTF-8 beats other labels, and a label that the text contradicts is dropped."""
     if name == "replacement":
         return Document(_REPLACEMENT, name, declared)
     if body.isascii() and b"\x1b" not in body:
@@ -98,12 +100,17 @@ def _by_evidence(body: bytes, name: str | None, declared: str, top_level_domain:
     valid = _valid_utf8(body)
     if valid is not None and not _perhaps_by_chance(body, name):
         return Document(valid, "utf-8", declared)
+    if name is None or (name != "utf-8" and name not in charset.MULTIBYTE):
+        mended = _nearly_utf8(body)
+        if mended is not None:
+            return Document(mended, "utf-8", declared)
     if name is None:
-        name = charset.detect(body, top_level_domain)
-        return Document(_transcode(body, name), name, declared)
+        name = guess.detect(body, top_level_domain)
+    elif name == charset.FALLBACK:  # which many servers declare whatever the page is in
+        name = guess.likelier(body, name, guess.AGAINST_LABEL)
     text = _transcode(body, name)
-    if _broken(text):
-        other = charset.detect(body, top_level_domain, allow_utf8=name != "utf-8")
+    if declared and _broken(text):
+        other = guess.detect(body, top_level_domain, allow_utf8=name != "utf-8")
         better = _transcode(body, other)
         if better.count(_REPLACEMENT) < text.count(_REPLACEMENT):
             return Document(better, other, declared)
@@ -204,9 +211,20 @@ def _perhaps_by_chance(body: bytes, name: str | None) -> bool:
     return body.isascii()
 
 
+def _nearly_utf8(body: bytes) -> bytes | None:
+    """The body as UTF-8 if only a few of its characters are broken, as where pages are pasted together."""
+    head = body[:HEAD_BYTES].translate(None, _ASCII)
+    # In UTF-8 one continuation byte or more follows each leading one; letters of single bytes mostly lead.
+    if len(head.translate(None, _NOT_LEADING)) > len(head) * (1 + BROKEN_SHARE) / 2:
+        return None
+    utf8 = _transcode(body, "utf-8")
+    beyond_ascii = len(utf8.translate(None, _NOT_LEADING))
+    sound = beyond_ascii - utf8.count(_REPLACEMENT)
+    return utf8 if sound >= CHANCE_BYTES and sound > SOUND_SHARE * beyond_ascii else None
+
+
 def _transcode(body: bytes, name: str) -> bytes:
-    text = body.decode(charset.CODECS[name], "replace")
-    return text.removeprefix("\ufeff").encode("utf-8", "replace")
+    return charset.decoded(body, name).removeprefix("\ufeff").encode("utf-8", "replace")
 
 
 def _broken(utf8: bytes) -> bool:

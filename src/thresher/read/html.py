@@ -15,7 +15,8 @@ from thresher.read.text import one_line
 
 HIDDEN: Final = at.HIDDEN  # the link stands where no reader sees it
 UNPLACED: Final = -2  # the link stands in the head of the page
-MAX_JSON, MAX_TIMES, MAX_BYLINES = 8, 16, 8  # remarks of a kind that are kept
+MAX_TAGS = 500_000  # what comes after so many is not read
+MAX_METAS, MAX_JSON, MAX_TIMES, MAX_BYLINES = 500, 8, 16, 8  # remarks of a kind that are kept
 MAX_ANCHOR, MAX_TIME, MAX_BYLINE = 200, 80, 200  # characters of a link's text, and of those
 _FEED_TYPES = frozenset(["application/rss+xml", "application/atom+xml", "application/rdf+xml"])
 _SEPARATOR = "\0"  # between strings that come from the scan; it stands in none of them
@@ -37,7 +38,8 @@ class Anchor(NamedTuple):
 class Markup:
     """What the scan found: blocks and block-level elements as tables, links, what the page says of itself."""
 
-    def __init__(self, texts: list[str], blocks: Table, elements: Table) -> None:
+    def __init__(self, length: int, texts: list[str], blocks: Table, elements: Table) -> None:
+        self.length = length  # of the page in bytes
         self.texts = texts
         self.blocks = blocks
         self.elements = elements  # the first is the page
@@ -58,10 +60,10 @@ class Markup:
 def scan(utf8: bytes, max_anchors: int) -> Markup:
     """Scan a page once. At most `max_anchors` links are kept."""
     source = np.frombuffer(utf8, np.uint8)
-    tags = utf8.count(b"<") + 2
+    tags = min(utf8.count(b"<"), MAX_TAGS)
     room = len(source) + len(source) // 4 + 64  # the longest text: references are at most a fifth shorter
     out, strings = np.empty(room, np.uint8), np.empty(room, np.uint8)
-    work = _memory(tags, min(tags, max_anchors))
+    work = _memory(tags, max_anchors)
     scan_bytes(source, out, strings, work, _KNOWN, _CLASSES)
     text = out[: work[at.OUT]].tobytes().decode("utf-8", "replace")
     values = strings[: work[at.STRINGS_OUT]].tobytes().decode("utf-8", "replace").split(_SEPARATOR)
@@ -70,6 +72,7 @@ def scan(utf8: bytes, max_anchors: int) -> Markup:
     if not is_normal:
         texts = [unicodedata.normalize("NFC", block) for block in texts]
     found = Markup(
+        len(utf8),
         texts,
         _rows(work, at.BLOCKS, at.NEXT_BLOCK, at.BLOCK_ROW),
         _rows(work, at.ELEMENTS, at.NEXT_ELEMENT, at.ELEMENT_ROW),
@@ -79,14 +82,15 @@ def scan(utf8: bytes, max_anchors: int) -> Markup:
     return found
 
 
-def _memory(tags: int, anchors: int) -> Line:
+def _memory(tags: int, max_anchors: int) -> Line:
     """The memory of a scan of a page with so many tags: nothing is written yet, and only the page is open."""
+    rows = tags + 2  # the page itself, and the text after the last tag
     stack = at.MEMORY
-    elements = stack + at.STACK_ROW * tags
-    blocks = elements + at.ELEMENT_ROW * tags
-    notes = blocks + at.BLOCK_ROW * tags
-    links = notes + at.NOTE_ROW * tags
-    end = links + at.ANCHOR_ROW * anchors
+    elements = stack + at.STACK_ROW * rows
+    blocks = elements + at.ELEMENT_ROW * rows
+    notes = blocks + at.BLOCK_ROW * rows
+    links = notes + at.NOTE_ROW * rows
+    end = links + at.ANCHOR_ROW * min(rows, max_anchors)
     work = np.empty(end, np.int64)
     work[: stack + at.STACK_ROW] = 0
     work[elements : elements + at.ELEMENT_ROW] = 0
@@ -96,6 +100,7 @@ def _memory(tags: int, anchors: int) -> Line:
     work[at.NOTES] = work[at.NEXT_NOTE] = notes
     work[at.ANCHORS] = work[at.NEXT_ANCHOR] = links
     work[at.LAST_ANCHOR] = end
+    work[at.TAGS_LEFT] = tags
     return work
 
 
@@ -118,7 +123,8 @@ def _add_notes(found: Markup, utf8: bytes, text: str, values: list[str], notes: 
     """What the page says of itself, sorted by kind."""
     for kind, first, start, end in notes.tolist():
         if kind == at.N_META:
-            found.metas.append((values[first].strip().lower(), values[first + 1]))
+            if len(found.metas) < MAX_METAS:
+                found.metas.append((values[first].strip().lower(), values[first + 1]))
         elif kind == at.N_LINK:
             _add_link(found, *values[first : first + 4])
         elif kind == at.N_BASE:

@@ -1,144 +1,183 @@
-"""The languages of a text, and the codes and names by which people call them."""
+"""The languages of a text: CLD2's opinion, a second one where it is known to err, and trained languages."""
 
 from __future__ import annotations
 
-import difflib
-from functools import cache
-
-import pycld2
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from thresher.page import LanguageShare
+from thresher.read.codes import known_languages, nearest, normalise
+from thresher.read.detector import UNKNOWN, Answer, Found, ask, best
+from thresher.read.jury import are_alike, guess, second_opinion
+from thresher.read.scripts import may_be, scripts_of
+from thresher.read.text import clean
+from thresher.read.trained import Trained, trained_languages
 
-MAX_CHARACTERS = 100_000  # more of a text does not change its shares
-UNKNOWN = "un"
+__all__ = ["known_languages", "languages", "nearest", "normalise", "paragraph_languages"]
 
-# Codes of the detector that have been replaced since.
-_MODERN = {"iw": "he", "jw": "jv", "mo": "ro", "sh": "hr", "sr-ME": "cnr", "zh-TW": "zh-Hant"}
-# Codes that people use for what the detector calls otherwise.
-_ALIASES = {
-    "nb": "no",
-    "in": "id",
-    "ji": "yi",
-    "fil": "tl",
-    "cmn": "zh",
-    "zh-hans": "zh",
-    "zh-cn": "zh",
-    "zh-sg": "zh",
-    "zh-tw": "zh-Hant",
-    "zh-hk": "zh-Hant",
-    "zh-mo": "zh-Hant",
-    "zh-hant": "zh-Hant",
-    "yue": "zh-Hant",
-} | {old.lower(): new for old, new in _MODERN.items()}
-# Country codes that are taken for languages, as far as they are not codes of other languages.
-_COUNTRIES = {
-    "cz": "cs",
-    "gr": "el",
-    "jp": "ja",
-    "kr": "ko",
-    "cn": "zh",
-    "tw": "zh-Hant",
-    "dk": "da",
-    "se": "sv",
-    "ua": "uk",
-    "ee": "et",
-    "si": "sl",
-    "rs": "sr",
-    "by": "be",
-    "al": "sq",
-    "vn": "vi",
-    "ir": "fa",
-    "il": "he",
-    "gb": "en",
-    "us": "en",
-    "at": "de",
-    "br": "pt",
-    "ge": "ka",
-    "am": "hy",
-    "ba": "bs",
-    "ph": "tl",
-    "my": "ms",
-    "in": "hi",
-    "pk": "ur",
-    "bd": "bn",
-    "lk": "si",
-    "mm": "my",
-    "kh": "km",
-    "la": "lo",
-    "et": "am",
-}
-_NAMES = {
-    "zh-Hant": "Chinese (traditional)",
-    "zh": "Chinese",
-    "no": "Norwegian",
-    "nn": "Norwegian Nynorsk",
-    "rm": "Romansh",
-    "lo": "Lao",
-    "ug": "Uyghur",
-    "ss": "Swati",
-    "st": "Sotho",
-    "si": "Sinhala",
-    "gd": "Scottish Gaelic",
-    "war": "Waray",
-    "cnr": "Montenegrin",
-    "tlh": "Klingon",
-}
-_NOT_FOR_CORPORA = frozenset({"zzp", "xx-Bugi", "xx-Goth", UNKNOWN})
+PIECES, LONG_PIECE = 12, 1_000  # a longer text is looked at in so many places of so many characters
+SHORT = 200  # bytes up to which the script is held against the detector's answer
+MUCH_UNKNOWN = 0.05  # of a text; less is names and numbers
+NEARLY_ALL = 99  # percent: what the detector says of a text in one language
+CRUMBS = 10  # percent; so little is not worth a second opinion, and a look-alike of the main language is that
+HEARD = 2_000  # bytes of what the detector takes for one language that get a second opinion
+
+MIN_PARAGRAPH = 40  # bytes from which a paragraph has a language of its own
+SURE = 0.9  # of a paragraph: with less in one language, the paragraph is asked about by itself
+
+PIECE, COMPARED = 250, 12  # a text is compared to trained languages in pieces of so many characters, so many
+WINDOWS, WINDOW = 3, 150  # places that are looked at first, and their characters: most texts are in none
 
 
 def languages(text: str) -> tuple[LanguageShare, ...]:
     """Up to three languages of a clean text with their shares, the largest first."""
-    sample = text[:MAX_CHARACTERS]
-    if not sample:
-        return ()
-    _, _, found = pycld2.detect(sample, isPlainText=True, bestEffort=True)
-    size = len(text.encode())
+    sample = _sample(text)
+    rivals = _plausible(sample)
+    percents = (rivals and _with_trained(sample, rivals)) or _percents(sample, ask(sample))
+    size = len(text.encode("utf-8", "replace"))
+    largest = sorted(percents.items(), key=lambda item: -item[1])[:3]
     return tuple(
-        LanguageShare(_MODERN.get(code, code), size * percent // 100, percent / 100)
-        for _, code, percent, _ in found
-        if percent and code != UNKNOWN
+        LanguageShare(code, size * percent // 100, percent / 100) for code, percent in largest if percent
     )
 
 
-@cache
-def known_languages() -> dict[str, str]:
-    """Every language that can be told from others: its code and its English name."""
-    detected = set(pycld2.DETECTED_LANGUAGES)
-    codes = {_MODERN.get(code, code): name for name, code in pycld2.LANGUAGES if name in detected}
-    return {
-        code: _NAMES.get(code) or name.replace("_", " ").title()
-        for code, name in sorted(codes.items())
-        if code not in _NOT_FOR_CORPORA
-    }
+def paragraph_languages(paragraphs: Sequence[str]) -> list[str]:
+    """The language of each paragraph, or "" where one is too short to tell or in no known language.
 
-
-def normalise(code: str) -> str | None:
-    """The code under which a language is known here, or None.
-
-    >>> normalise("pt-BR"), normalise("nb"), normalise("cz")
-    ('pt', 'no', None)
+    The detector is asked once about all of them: it finds out where one language ends and another begins.
+    Only paragraphs that it is not sure about are asked about again, one by one.
     """
-    asked = code.strip().replace("_", "-").lower()
-    while asked:
-        found = _ALIASES.get(asked, asked)
-        if found in known_languages():
-            return found
-        asked = asked.rpartition("-")[0]  # a script or region that makes no difference here
-    return None
+    texts = list(paragraphs)
+    answer = ask("\n".join(texts))
+    if answer.cleaned:  # then each has to be cleaned, to know where it stands
+        texts = list(map(clean, texts))
+        answer = ask("\n".join(texts))
+    sizes = [len(text.encode()) for text in texts]
+    main = next(iter(_percents("\n".join(texts), answer)), "")
+    claims = _claims(texts, list(trained_languages().values()))
+    return [
+        (claim or _paragraph_language(text, code, main)) if size >= MIN_PARAGRAPH else ""
+        for text, size, claim, code in zip(texts, sizes, claims, _majorities(sizes, answer), strict=True)
+    ]
 
 
-def nearest(code: str) -> list[str]:
-    """Codes of the languages that someone who wrote this may have meant, the likeliest first.
+def _sample(text: str) -> str:
+    """The text, or pieces from all over a long one."""
+    if len(text) <= PIECES * LONG_PIECE:
+        return text
+    step = len(text) // PIECES
+    return "\n".join(text[start : start + LONG_PIECE] for start in range(0, step * PIECES, step))
 
-    >>> nearest("czech"), nearest("cz")
-    (['cs'], ['cs'])
-    """
-    asked = code.strip().lower()
-    by_name = {name.lower(): known for known, name in known_languages().items()}
-    if asked in by_name:
-        return [by_name[asked]]
-    if asked in _COUNTRIES:
-        return [_COUNTRIES[asked]]
-    names = difflib.get_close_matches(asked, by_name, n=3, cutoff=0.6)
-    codes = difflib.get_close_matches(asked, known_languages(), n=3, cutoff=0.6)
-    return list(dict.fromkeys([by_name[name] for name in names] + codes))[:3]
+
+def _percents(text: str, answer: Answer) -> dict[str, int]:
+    """The percentage of each language, after second opinions."""
+    percents: dict[str, int] = {}
+    scripts = scripts_of(text) if len(answer.utf8) <= SHORT else None
+    for found in answer.found:
+        if scripts and not may_be(found.code, scripts):
+            continue
+        if code := _reconsidered(text, answer, found, next(iter(percents), "")):
+            percents[code] = percents.get(code, 0) + found.percent
+    if not percents:
+        code = guess(text)
+        return {code: NEARLY_ALL} if code else {}
+    unknown = sum(end - start for start, end, code in answer.stretches() if code == UNKNOWN)
+    if unknown > MUCH_UNKNOWN * len(answer.utf8) and (code := guess(_part(answer, UNKNOWN))):
+        left = max(0, NEARLY_ALL - sum(percents.values()))
+        percents[code] = percents.get(code, 0) + min(left, 100 * unknown // len(answer.utf8))
+    return percents
+
+
+def _reconsidered(text: str, answer: Answer, found: Found, main: str) -> str:
+    """The language of what the detector takes for one, given the main language of the text."""
+    if main and found.percent < CRUMBS:
+        return main if are_alike(found.code, main) else found.code
+    part = text if len(answer.found) == 1 else _part(answer, found.code)
+    return second_opinion(part, found.code, found.score, main)
+
+
+def _part(answer: Answer, language: str) -> str:
+    """What of a text the detector takes for a language, from its beginning on."""
+    parts: list[bytes] = []
+    size = 0
+    for start, end, code in answer.stretches():
+        if code == language and size < HEARD:
+            parts.append(answer.utf8[start:end])
+            size += end - start
+    return b"\n".join(parts)[:HEARD].decode("utf-8", "ignore")
+
+
+def _plausible(text: str) -> list[Trained]:
+    """The trained languages that some place in a text looks like."""
+    if not trained_languages():
+        return []
+    step = max(WINDOW, (len(text) - WINDOW) // (WINDOWS - 1))
+    windows = [text[start : start + WINDOW] for start in range(0, max(1, len(text) - WINDOW + 1), step)]
+    return [each for each in trained_languages().values() if max(each.profile.fits(windows)) >= each.floor]
+
+
+def _with_trained(text: str, rivals: Sequence[Trained]) -> dict[str, int]:
+    """The percentages where trained languages claim some of a text; empty where they claim nothing."""
+    pieces = _pieces(text)
+    claims = _claims(pieces, rivals)
+    if not any(claims):
+        return {}
+    sizes: Counter[str] = Counter()
+    for piece, claim in zip(pieces, claims, strict=True):
+        sizes[claim] += len(piece)
+    shares = {name: 100 * size // sizes.total() for name, size in sizes.items() if name}
+    rest = "\n".join(piece for piece, claim in zip(pieces, claims, strict=True) if not claim)
+    for code, percent in _percents(rest, ask(rest)).items() if rest else ():
+        shares[code] = percent * sizes[""] // sizes.total()
+    return shares
+
+
+def _pieces(text: str) -> list[str]:
+    """Pieces of some hundred characters from all over a text, whole lines where they are not longer."""
+    pieces: list[str] = []
+    for line in text.split("\n"):
+        if pieces and len(pieces[-1]) + len(line) < PIECE:
+            pieces[-1] += "\n" + line
+        else:
+            pieces += [line[start : start + PIECE] for start in range(0, max(1, len(line)), PIECE)]
+    return pieces[:: 1 + len(pieces) // COMPARED]
+
+
+def _claims(texts: Sequence[str], rivals: Sequence[Trained]) -> list[str]:
+    """For each text, the name of the trained language that it is in, or ""."""
+    claims = [""] * len(texts)
+    if not rivals:
+        return claims
+    fits = [rival.profile.fits(texts) for rival in rivals]
+    for place, (text, each) in enumerate(zip(texts, zip(*fits, strict=True), strict=True)):
+        fitting = [(rival, fit) for rival, fit in zip(rivals, each, strict=True) if fit >= rival.floor]
+        if fitting:
+            found = best(text)
+            margin, name = max((rival.margin(text, fit, found), rival.name) for rival, fit in fitting)
+            claims[place] = name if margin >= 0 else ""
+    return claims
+
+
+def _paragraph_language(text: str, code: str, main: str) -> str:
+    if code == UNKNOWN:
+        return next(iter(_percents(text, ask(text))), "")
+    return second_opinion(text, code, likely=main)
+
+
+def _majorities(sizes: Sequence[int], answer: Answer) -> Iterator[str]:
+    """For each of the texts that were joined by one byte, the language of nearly all of it, or UNKNOWN."""
+    stretches = list(answer.stretches())
+    first = place = 0
+    for size in sizes:
+        last = first + size
+        while place < len(stretches) and stretches[place][1] <= first:
+            place += 1
+        shares: Counter[str] = Counter()
+        for start, end, code in islice(stretches, place, None):
+            if start >= last:
+                break
+            shares[code] += min(last, end) - max(first, start)
+        code, most = shares.most_common(1)[0] if shares else (UNKNOWN, 0)
+        yield code if most >= SURE * size else UNKNOWN
+        first = last + 1

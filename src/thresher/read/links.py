@@ -11,16 +11,20 @@ from thresher.read.directives import is_licence
 from thresher.read.html import HIDDEN, UNPLACED, Markup
 from thresher.url import canonical
 
-TEXT = 0.5  # blocks that score below this are text
 UNKNOWN = 0.5  # the score of a link that stands in no block
 
 _REFRESH = re.compile(r"\s*[\d.]*+[;,\s]+(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(\S+))", re.IGNORECASE)
 
 
-def links(markup: Markup, page_url: str, scores: Sequence[float], max_links: int) -> tuple[Link, ...]:
-    """One link for each URL, in the order of the page; where there are several, the one in the best text."""
+def links(
+    markup: Markup, page_url: str, scores: Sequence[float], cut: float, max_links: int
+) -> tuple[Link, ...]:
+    """One link for each URL, in the order of the page; where there are several, the one in the best text.
+
+    Blocks that score below the cut are the text of the page.
+    """
     absolute = _Absolute(canonical(markup.base, page_url) or page_url if markup.base else page_url)
-    places = _Places(markup, scores)
+    places = _Places(markup, scores, cut)
     said: dict[str, str] = {}  # what the head of the page says of a URL
     placed: dict[str, Link] = {}
     for href, text, block, rel in markup.anchors:
@@ -81,15 +85,16 @@ def _of_site(href: str, site: str) -> str | None:
 class _Places(dict[int, tuple[float, bool]]):
     """The score of a block, and whether a link in it stands in running text; each is worked out once."""
 
-    def __init__(self, markup: Markup, scores: Sequence[float]) -> None:
+    def __init__(self, markup: Markup, scores: Sequence[float], cut: float) -> None:
         super().__init__({HIDDEN: (1.0, False)})
+        self.cut = cut
         self.markup = markup
         self.scores = scores
 
     def __missing__(self, block: int) -> tuple[float, bool]:
         if block < len(self.scores):
             score = self.scores[block]
-            self[block] = score, score < TEXT and not self.markup.is_mostly_links(block)
+            self[block] = score, score < self.cut and not self.markup.is_mostly_links(block)
         else:  # a picture after all text stands in no block: take the last
             self[block] = self.scores[-1] if self.scores else 1.0, False
         return self[block]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from thresher import url
 from thresher.config import Reading
 from thresher.page import Block, Page, Reply
 from thresher.read import boilerplate, feeds, fingerprint, html
 from thresher.read import links as page_links
-from thresher.read.badness import badness, model
+from thresher.read.badness import badness
 from thresher.read.charset import label_in
 from thresher.read.decode import GZIP_MAGIC, PIECE, decode, unpack
 from thresher.read.directives import directives
 from thresher.read.kind import SNIFFED, sniff_kind
-from thresher.read.language import languages, normalise
+from thresher.read.language import languages, normalise, paragraph_languages
+from thresher.read.metadata import metadata
+from thresher.read.signs import signs
+from thresher.read.trained import badness_model
 
 ANCHORS_PER_LINK = 2  # how many times more links are looked at than kept: many are repeated
 _DEFAULTS = Reading()
@@ -56,11 +62,17 @@ def _read_html(
     document = decode(body, _content_type(headers), _top_level_domain(reply.url))
     markup = html.scan(document.utf8, ANCHORS_PER_LINK * settings.max_links)
     scores = boilerplate.score(markup)
-    blocks = tuple(map(Block, markup.texts, scores))
-    paragraphs = [block.text for block in blocks if block.boilerplate < page_links.TEXT]
+    cut = boilerplate.cut(scores, markup, settings.mode)
+    blocks = tuple(map(Block, markup.texts, scores.tolist()))
+    if settings.paragraph_language:
+        blocks = _marked(blocks, cut)
+    chosen = [block for block in blocks if block.boilerplate < cut]
+    if settings.paragraph_language == "drop":
+        chosen = _in_one_language(chosen)
+    paragraphs = [block.text for block in chosen]
     text = "\n".join(paragraphs)
-    found = page_links.links(markup, reply.url, scores, settings.max_links)
-    expected = model(normalise(language) or language) if language else None
+    found = page_links.links(markup, reply.url, scores.tolist(), cut, settings.max_links)
+    expected = badness_model(normalise(language) or language) if language else None
     asked = directives(headers, markup.metas, reply.fetched)
     return Page(
         url=reply.url,
@@ -80,7 +92,36 @@ def _read_html(
         nofollow=asked.nofollow,
         license=page_links.licence(found),
         opt_out=asked.opt_out,
+        metadata=metadata(
+            markup.metas,
+            markup.json_ld,
+            markup.times,
+            markup.bylines,
+            markup.title,
+            markup.language,
+            reply.fetched,
+        ),
+        signs=signs(paragraphs, found, reply.url),
     )
+
+
+def _marked(blocks: Sequence[Block], cut: float) -> tuple[Block, ...]:
+    """The blocks of a page, those of its text with their languages."""
+    named = iter(paragraph_languages([block.text for block in blocks if block.boilerplate < cut]))
+    return tuple(
+        Block(block.text, block.boilerplate, next(named)) if block.boilerplate < cut else block
+        for block in blocks
+    )
+
+
+def _in_one_language(paragraphs: Sequence[Block]) -> list[Block]:
+    """Those in the language that most of the text is in, and those too short to tell."""
+    sizes: Counter[str] = Counter()
+    for paragraph in paragraphs:
+        if paragraph.language:
+            sizes[paragraph.language] += len(paragraph.text)
+    main = sizes.most_common(1)[0][0] if sizes else ""
+    return [paragraph for paragraph in paragraphs if paragraph.language in ("", main)]
 
 
 def _headers(raw: bytes) -> dict[str, list[str]]:

@@ -64,6 +64,12 @@ class Document(Struct, frozen=True):
     raw_hash: str
     depth: int
     seq: int
+    author: str | None  # of corpora made before these were read, all are None
+    published: str | None
+    modified: str | None
+    site_name: str | None
+    language_declared: str | None
+    suspicion: float | None
 
 
 def open(directory: str | os.PathLike[str]) -> Corpus:
@@ -231,11 +237,13 @@ def _selection(table: str, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with just these columns; one that its segment did not have yet is null."""
+    """A batch with just these columns; one that its segment did not have yet is null, and so is a field of one."""
     if batch.schema.equals(schema):
         return batch
     arrays = [
-        batch.column(field.name) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -24,7 +24,9 @@ def _table(**columns: pa.DataType) -> pa.Schema:
 
 _LANGUAGE = pa.struct([("code", pa.string()), ("bytes", pa.int64()), ("share", pa.float64())])
 # Large strings: 64-bit offsets, so that no heap of long texts is too much for one batch.
-_PARAGRAPH = pa.struct([("text", pa.large_string()), ("boilerplate", pa.float64())])
+_PARAGRAPH = pa.struct(
+    [("text", pa.large_string()), ("boilerplate", pa.float64()), ("language", pa.string())]
+)
 
 DOCS = _table(
     url=pa.string(),
@@ -52,6 +54,12 @@ DOCS = _table(
     raw_hash=pa.string(),
     depth=pa.int32(),
     seq=pa.int64(),
+    author=pa.string(),
+    published=pa.string(),
+    modified=pa.string(),
+    site_name=pa.string(),
+    language_declared=pa.string(),
+    suspicion=pa.float64(),
 )
 
 # 32 bits are enough for the scores of links: there are eighty of them for each document.
@@ -109,7 +117,7 @@ def document_row(
         verdict.language_bytes,
         page.languages,
         page.badness,
-        page.title,
+        page.metadata.title or page.title,
         page.text,
         page.blocks,
         page.html_bytes,
@@ -122,6 +130,12 @@ def document_row(
         page.raw_hash.hex(),
         depth,
         seq,
+        page.metadata.author,
+        page.metadata.published,
+        page.metadata.modified,
+        page.metadata.site_name,
+        page.metadata.language_declared,
+        page.signs.suspicion,
     )
 
 

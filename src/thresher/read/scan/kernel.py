@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -19,6 +20,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SOURCE = types.Array(types.uint8, 1, "C", readonly=True)  # what a `bytes` object lends
 BYTES = types.Array(types.uint8, 1, "C")
 NUMBERS = types.Array(types.int64, 1, "C")
+TABLE = types.Array(types.int64, 2, "C")
+FLOATS = types.Array(types.float64, 1, "C")
+GRID = types.Array(types.float64, 2, "C")
+NUMBER = types.int64
 NOTHING = types.void
 
 # Compiled code is kept under a name that changes with any of the sources: numba itself looks only at the file that
@@ -35,7 +40,7 @@ def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Function], F
         made: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
         with nullcontext() if _is_kept(made) else _one_process_at_a_time(Path(made.stats.cache_path)):
             if not _is_kept(made):
-                print("thresher: compiling the reader, once for good; about 20 seconds …", file=sys.stderr)
+                _announce()
             made.compile(result(*arguments))
         return cast(Function, made)
 
@@ -50,6 +55,11 @@ def inlined(function: Function) -> Function:
 def inner(function: Function) -> Function:
     """A part of kernels, compiled as part of them: loading it costs nothing once they are."""
     return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+
+
+@cache
+def _announce() -> None:
+    print("thresher: compiling the reader, once for good; about 20 seconds …", file=sys.stderr)
 
 
 def _is_kept(made: Any) -> bool:

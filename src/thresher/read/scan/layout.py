@@ -70,6 +70,7 @@ CLASSES = 8
     LINK_LEVEL,  # the row of the stack where the link was opened, or 0
     LINK_CUT,  # the link was closed with the block around it, and goes on after it
     NO_MORE_NOSCRIPT,  # no end tag of it follows
+    TAGS_LEFT,  # for which there is room
     STACK,  # where the tables begin, and where their next row goes
     TOP,
     ELEMENTS,
@@ -82,7 +83,7 @@ CLASSES = 8
     NEXT_ANCHOR,
     LAST_ANCHOR,  # where there is no more room
     STATES,
-) = range(37)
+) = range(38)
 COUNTS = STATES  # of the characters of the block, by class
 VALUES = COUNTS + CLASSES  # of attributes: where they begin and end
 OPENED = VALUES + 2 * ATTRIBUTES  # elements that are open, by tag
@@ -116,11 +117,11 @@ SYMBOLS = 27  # the letters, and what is none
     NAV, FOOTER, HEADER, ASIDE, FORMS, MAIN, ARTICLE, IN_HEADING, ITEM, QUOTE, PARAGRAPH, PREFORMATTED, FIGURE,
 ) = (1 << n for n in range(13))  # fmt: skip
 # What the class or id of an element around it speaks of.
-SAYS_MENU, SAYS_FOOT, SAYS_SIDE, SAYS_SHARE = (1 << n for n in range(13, 17))
-SAYS_NOTICE, SAYS_OTHER, SAYS_TEXT = (1 << n for n in range(17, 20))
-NEAR_TEXT = 1 << 20  # the nearest element that says anything speaks of text alone
+SAYS_MENU, SAYS_FOOT, SAYS_SIDE, SAYS_SHARE, SAYS_NOTICE = (1 << n for n in range(13, 18))
+NEAR_TEXT = 1 << 18  # the nearest element that says anything speaks of text alone
+PLACE_BITS = 19  # all of these; the next serve other ends
+SAYS_OTHER, SAYS_TEXT, SAYS_AUTHOR = (1 << n for n in range(19, 22))
 SAYS_ANYTHING = SAYS_MENU | SAYS_FOOT | SAYS_SIDE | SAYS_SHARE | SAYS_NOTICE | SAYS_OTHER | SAYS_TEXT
-SAYS_AUTHOR = 1 << 21
 # What the scanner itself has to know of a place.
 UNSEEN, MUTE, IN_FOREIGN, IN_TEMPLATE, IN_SELECT = (1 << n for n in range(40, 45))
 NO_TEXT = UNSEEN | MUTE

@@ -370,7 +370,7 @@ def open_element(source, tag, flags, context, out, strings, work, known):
             keep(source, at.DATETIME, strings, work, known)
         elif places & at.SAYS_AUTHOR:
             note = add_note(at.N_BYLINE, work)
-    push(tag, flags, context, places & ~at.SAYS_AUTHOR, note, work)
+    push(tag, flags, context, places, note, work)
 
 
 @kernel(NOTHING, SOURCE, BYTES, BYTES, NUMBERS, NUMBERS, BYTES)
@@ -394,6 +394,9 @@ def scan(source: Bytes, out: Bytes, strings: Bytes, work: Numbers, known: Number
         if start >= end or not 97 <= source[start] | LOWER <= 122:
             place = after_no_tag(source, place, end, context, out, work, known, classes)
             continue
+        if not work[at.TAGS_LEFT]:
+            break  # nobody writes so many
+        work[at.TAGS_LEFT] -= 1
         place = start
         while not ends_name(source, place, end):
             place += 1

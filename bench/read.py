@@ -1,0 +1,254 @@
+"""The reader against other readers, on pages whose text people marked.
+
+python -m bench.read [--gold DIR] [--sets daniel,wcxb,dragnet] [--only quality,speed,links,markup,held-out]
+                     [--worst 10] [--taught DIR]
+
+DIR has the sets as folders or .tar.gz; how a set looks is told in `thresher.lab.gold`. But for the last part, pages
+are those of sites that the reader was not trained on.
+
+quality: token F1 of the text, a mean over pages. Beside the readers, the best that can be had by choosing blocks.
+speed: pages of 30 to 80 KB per processor second. All readers get the same decoded text; imports are not counted.
+links: boilerplate scores of blocks and of the links in them, against gold blocks: precision and recall of
+boilerplate at 0.5, expected calibration error.
+markup: links and visible words of all pages, against those in the tree of a real HTML parser.
+held-out: each set read by a model that never saw it, trained on the others and on the set `--taught`. Needs
+LightGBM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from bench.lexbor_walk import MAX_ANCHORS, compare
+from bench.measure import ROOT, emit, peers_python, run, say, table
+from bench.peers.readers import READERS
+from thresher.config import ConfigError
+from thresher.lab.gold import F1, UNCLEAR, GoldPage, labels, load, split, token_f1
+from thresher.lab.train_boilerplate import train
+from thresher.page import Reply
+from thresher.read import html, read
+from thresher.read.boilerplate import Trees, cut, score
+
+PARTS = ("quality", "speed", "links", "markup", "held-out")
+SETS = ("daniel", "wcxb", "dragnet")
+ENGLISH = ("wcxb", "dragnet")  # sets whose kinds of pages are not languages
+HOME = Path(os.environ.get("THRESHER_GOLD", ROOT.parent / "shared" / "gold"))
+TIMED_BYTES = range(30_000, 80_001)
+WARM_UP = 20  # pages read before the clock runs, of sites that are not in the contest
+BINS = 10  # of scores, for the calibration error
+HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
+
+Figures = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.read", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--gold", type=Path, default=HOME, help="where the sets are; or set THRESHER_GOLD")
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--only", default=",".join(PARTS), help="some of the parts: %(default)s")
+    parser.add_argument("--taught", type=Path, help="a further set to learn from where one is held out")
+    parser.add_argument("--worst", type=int, default=0, help="pages to show on which markup differs most")
+    asked = parser.parse_args()
+    parts = asked.only.split(",")
+    if unknown := set(parts).difference(PARTS):
+        parser.error(f"--only {unknown.pop()}: choose from {', '.join(PARTS)}")
+    try:
+        pages = load(_path(asked.gold, name) for name in asked.sets.split(","))
+    except ConfigError as error:
+        sys.exit(f"bench.read: {error}")
+    test = [page for page in pages if split(page) == "test"]
+    say(f"{len(pages):,} pages of {asked.sets}; {len(test):,} of sites not trained on")
+    if not test:
+        sys.exit("bench.read: all sites of this gold are in the half for training; take a gold of more sites")
+    if "quality" in parts or "speed" in parts:
+        warm_up = [page for page in pages if split(page) == "train"][:WARM_UP]
+        _contest(warm_up, test, quality="quality" in parts)
+    if "links" in parts:
+        _links(test)
+    if "markup" in parts:
+        compare(pages, asked.worst)
+    if "held-out" in parts:
+        _held_out(pages, test, load([asked.taught]) if asked.taught else [])
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / name if (folder / name).is_dir() else folder / f"{name}.tar.gz"
+
+
+def _key(page: GoldPage) -> str:
+    return f"{page.set}/{page.id}"
+
+
+def _contest(warm_up: Sequence[GoldPage], test: Sequence[GoldPage], *, quality: bool) -> None:
+    timed = {_key(page) for page in test if len(page.html.encode()) in TIMED_BYTES}
+    chosen = test if quality else [page for page in test if _key(page) in timed]
+    rows = []
+    with tempfile.NamedTemporaryFile("w", prefix="thresher-bench-", suffix=".jsonl") as file:
+        file.writelines(_line(page, "") for page in warm_up)
+        file.writelines(_line(page, _key(page)) for page in chosen)
+        file.flush()
+        for name in READERS:
+            say(f"{name}: {len(chosen):,} pages")
+            found = _read_by(name, file.name)
+            seconds = sum(page["cpu_s"] for key, page in found["pages"].items() if key in timed)
+            row = {"name": name, "version": found["version"], "timed_pages": len(timed)}
+            row |= {"pages_per_cpu_s": len(timed) / seconds if timed else None}
+            if quality:
+                row |= _quality(chosen, {key: page["text"] for key, page in found["pages"].items()})
+            emit(row)
+            rows.append(row)
+    if quality:
+        best = {_key(page): _gold_blocks(page) for page in test}
+        rows.append({"name": "gold blocks", **_quality(test, best)})
+        emit(rows[-1])
+    _tables(rows)
+    emit({"name": "ratios", **_lead(rows)})
+
+
+def _read_by(name: str, path: str) -> Figures:
+    """What one reader found in all pages, in a process of its own."""
+    package, *_ = READERS[name]
+    python = sys.executable if package == "thresher" else peers_python()
+    found: Figures = json.loads(run([python, ROOT / "bench" / "peers" / "readers.py", name, path]).output)
+    return found
+
+
+def _line(page: GoldPage, key: str) -> str:
+    language = "English" if page.set in ENGLISH else page.kind
+    return json.dumps({"key": key, "language": language, "html": page.html}) + "\n"
+
+
+def _quality(pages: Sequence[GoldPage], texts: Mapping[str, str]) -> Figures:
+    """Precision, recall and F1 of one reader in each set and in each kind of page, a mean over pages."""
+    groups: defaultdict[str, list[F1]] = defaultdict(list)
+    for page in pages:
+        found = token_f1(texts[_key(page)], page.text)
+        groups[page.set].append(found)
+        if page.kind:
+            groups[f"{page.set}/{page.kind}"].append(found)
+    return {
+        measure: {
+            group: fmean(getattr(one, measure) for one in found) for group, found in sorted(groups.items())
+        }
+        for measure in F1._fields
+    }
+
+
+def _gold_blocks(page: GoldPage) -> str:
+    """The blocks of a page that the gold says are text: a reader that scores blocks can hardly be better."""
+    texts = html.scan(page.html.encode(), MAX_ANCHORS).texts
+    shares = labels(texts, page.text)
+    return "\n".join(text for text, share in zip(texts, shares, strict=True) if share >= 0.5)
+
+
+def _tables(rows: Sequence[Figures]) -> None:
+    flat = [{**row, **row.get("f1", {})} for row in rows]
+    groups = list(rows[0].get("f1", {}))
+    table(flat, ("name", *(group for group in groups if "/" not in group), "pages_per_cpu_s"))
+    for name in [group for group in groups if "/" not in group]:
+        kinds = [group for group in groups if group.startswith(f"{name}/")]
+        if kinds:
+            table(flat, ("name", *kinds))
+
+
+def _lead(rows: Sequence[Figures]) -> Figures:
+    """How many times as fast as each peer the reader is, and how far ahead of the best in every kind of page."""
+    ours = rows[0]
+    peers = [row for row in rows if "version" in row and not row["name"].startswith("thresher")]
+    lead: Figures = {}
+    if "f1" in ours:
+        best = {group: max(peer["f1"][group] for peer in peers) for group in ours["f1"]}
+        lead["f1_ahead_of_best"] = {group: found - best[group] for group, found in ours["f1"].items()}
+    if ours["timed_pages"]:
+        speed = ours["pages_per_cpu_s"]
+        lead["pages_per_cpu_s"] = {peer["name"]: speed / peer["pages_per_cpu_s"] for peer in peers}
+    return lead
+
+
+@dataclass
+class Judged:
+    """Scores, and whether each is of boilerplate."""
+
+    scores: list[float]
+    is_boilerplate: list[bool]
+
+    def add(self, score: float, is_boilerplate: bool) -> None:
+        self.scores.append(score)
+        self.is_boilerplate.append(is_boilerplate)
+
+    def figures(self) -> Figures:
+        scores, truth = np.array(self.scores), np.array(self.is_boilerplate)
+        called = scores >= 0.5
+        right = int((called & truth).sum())
+        bins = np.minimum(scores * BINS, BINS - 1).astype(int)
+        off = np.bincount(bins, scores - truth, BINS)
+        return {
+            "count": len(scores),
+            "boilerplate": float(truth.mean()),
+            "precision": right / max(1, int(called.sum())),
+            "recall": right / max(1, int(truth.sum())),
+            "calibration_error": float(np.abs(off).sum() / len(scores)),
+        }
+
+
+def _held_out(pages: Sequence[GoldPage], test: Sequence[GoldPage], taught: Sequence[GoldPage]) -> None:
+    """Each set read by a model that was trained on the others, where text that a machine found counts for more."""
+    rows = []
+    weights = dict.fromkeys(SETS, 0.5) if taught else {}
+    for name in dict.fromkeys(page.set for page in test):
+        say(f"held out: {name}")
+        trees = Trees(train([*(page for page in pages if page.set != name), *taught], weights))
+        chosen = [page for page in test if page.set == name]
+        rows.append(
+            {"name": "held-out", **_quality(chosen, {_key(page): _text(page, trees) for page in chosen})}
+        )
+        emit(rows[-1])
+
+
+def _text(page: GoldPage, trees: Trees) -> str:
+    markup = html.scan(page.html.encode("utf-8", "replace"), MAX_ANCHORS)
+    scores = score(markup, trees)
+    chosen = (scores < cut(scores, markup)).tolist()
+    return "\n".join(text for text, is_text in zip(markup.texts, chosen, strict=True) if is_text)
+
+
+def _links(pages: Sequence[GoldPage]) -> None:
+    """Scores of blocks that are clearly text or clearly not, and of the links that stand in them."""
+    groups: defaultdict[str, tuple[Judged, Judged]] = defaultdict(lambda: (Judged([], []), Judged([], [])))
+    for page in pages:
+        utf8 = page.html.encode()
+        blocks = read(Reply("http://page.example/", 200, HEADERS, utf8, 0.0, 0.0, "")).blocks
+        shares = labels([block.text for block in blocks], page.text)
+        anchors = Counter(anchor.block for anchor in html.scan(utf8, MAX_ANCHORS).anchors)
+        for number, (block, share) in enumerate(zip(blocks, shares.tolist(), strict=True)):
+            if UNCLEAR[0] <= share <= UNCLEAR[1]:
+                continue
+            for group in ("all", page.set):
+                of_blocks, of_links = groups[group]
+                of_blocks.add(block.boilerplate, share < UNCLEAR[0])
+                for _ in range(anchors[number]):
+                    of_links.add(block.boilerplate, share < UNCLEAR[0])
+    rows = []
+    for group, judged in groups.items():
+        for what, found in zip(("blocks", "links"), judged, strict=True):
+            if found.scores:
+                rows.append({"name": "scores", "set": group, "of": what, **found.figures()})
+                emit(rows[-1])
+    if rows:
+        table(rows, tuple(rows[0])[1:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""What CLD2 says about a text: languages with shares and scores, and where in the text each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pycld2
+
+from thresher.read.text import clean
+
+UNKNOWN = "un"
+
+# Codes of the detector that have been replaced since.
+MODERN = {"iw": "he", "jw": "jv", "mo": "ro", "sh": "hr", "sr-ME": "cnr", "zh-TW": "zh-Hant"}
+# But for a joke, and for scripts that the detector knows no language of.
+_CODES = {
+    code: UNKNOWN if code.startswith(("zzp", "xx-")) else MODERN.get(code, code)
+    for _, code in pycld2.LANGUAGES
+}
+
+
+class Found(NamedTuple):
+    """A language that was found in a text."""
+
+    code: str
+    percent: int  # of the text
+    score: float  # how well letters fit; texts in other languages that are taken for it have lower ones
+
+
+class Answer(NamedTuple):
+    """The text that was looked at as UTF-8, and what is in it."""
+
+    utf8: bytes
+    found: tuple[Found, ...] = ()  # at most three, the largest first
+    spans: tuple[tuple[int, int, str, str], ...] = ()  # start, size, name, code of the detector
+    cleaned: bool = False  # characters were left out
+
+    def stretches(self) -> Iterator[tuple[int, int, str]]:
+        """Start, end and language of each stretch of the text, in order; UNKNOWN is one of the languages."""
+        for start, size, _, code in self.spans:
+            yield start, start + size, _CODES.get(code, UNKNOWN)
+
+
+def ask(text: str) -> Answer:
+    """What is in a text. Total: characters that the detector refuses are left out first."""
+    cleaned = False
+    try:
+        utf8 = text.encode()
+        found, spans = _detect(utf8)
+    except (UnicodeEncodeError, pycld2.error):
+        cleaned = True
+        utf8 = clean(text).encode()
+        found, spans = _detect(utf8)
+    languages = tuple(
+        Found(_CODES[code], percent, score)
+        for _, code, percent, score in found
+        if percent and _CODES.get(code, UNKNOWN) != UNKNOWN
+    )
+    return Answer(utf8, languages, spans, cleaned)
+
+
+def _detect(utf8: bytes) -> Any:
+    return pycld2.detect(utf8, isPlainText=True, bestEffort=True, returnVectors=True)[2:]
+
+
+def best(text: str) -> Found:
+    """The largest language of a text; its code is UNKNOWN where there is none."""
+    found = ask(text).found
+    return found[0] if found else Found(UNKNOWN, 0, 0.0)

@@ -1,0 +1,179 @@
+"""Kernels that cut a text into words and count them, and their tables: what every character is.
+
+A word is a number, made of its first letters; where words are written without spaces, every character is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from thresher.read.scan.kernel import BYTES, NUMBER, NUMBERS, kernel
+
+STEM = 7  # letters by which words are told apart, so that one word in many forms is one
+LONG = 4  # letters of words that hardly ever are function words
+MOST_WORDS = 2_000  # that can be counted, or pairs of characters where these stand in for words
+
+_CODES = types.Array(types.uint32, 1, "C", readonly=True)
+_HASHES = types.Array(types.uint64, 1, "C")
+_SHARE = types.float64
+_tuple_of: Any = types.UniTuple  # numba's own functions are not annotated
+
+# ── Tables ──
+
+# Kinds of characters; 0 are those that mean nothing here.
+_STRAIGHT, _OPENS, _CLOSES, _FIRST_MARK = 1, 2, 3, 4
+_WORD, _CHARACTER = 254, 255
+_LAST = 0x20000  # all further characters are Chinese, like this one
+_MARKS = "()[]«»„“”「」『』（）《》【】"
+_PAIRS = "() [] «» „“ „” “” 「」 『』 （） 《》 【】"
+# Thai, Lao, Burmese, Khmer, Tai Tham, Balinese, Javanese, kana, Han, Yi: no spaces between words.
+_SPACELESS = (
+    "0e01-0e4e 0e81-0edf 1000-1049 1050-109f 1780-17d3 1a20-1aaf 1b00-1b7f 3005-3007 3041-312f 31a0-31bf "
+    "31f0-31ff 3400-4dbf 4e00-a4cf a980-a9df f900-faff ff66-ff9d 20000-20000"
+)
+_STOPS = "՚՛՜՝՞՟։־׀׃׳״،؛؟٪۔।॥፠፡።፣፤፥፦፧፨་།༎༏༐༑၊။។៕៖᙮"  # what else ends words
+_SIGNS = (
+    *range(0x250),
+    *range(0x2000, 0x2C00),
+    *range(0x3000, 0x3041),
+    *range(0xFE30, 0xFF66),
+    *map(ord, _STOPS),
+)
+
+ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplied by it, numbers that are near each other fly apart
+NONE = np.uint64(2**64 - 1)  # in the place of the least run of words, where there is none
+NO_CLASSES = np.empty(0, dtype=np.uint64)
+_ONE, _HALF = np.uint64(1), np.uint64(32)
+_SLOTS = 4_096  # more than MOST_WORDS, so that there always is a free one
+_TO_SLOT = np.uint64(64 - 12)
+
+
+def _kinds() -> NDArray[np.uint8]:
+    """What every character is: part of a word, a word by itself, a mark with a partner, or nothing."""
+    kinds = np.full(_LAST + 1, _WORD, dtype=np.uint8)
+    kinds[[code for code in _SIGNS if not chr(code).isalnum()]] = 0
+    for first, last in (stretch.split("-") for stretch in _SPACELESS.split()):
+        kinds[int(first, 16) : int(last, 16) + 1] = _CHARACTER
+    for kind, mark in enumerate(_MARKS, _FIRST_MARK):
+        kinds[ord(mark)] = kind
+    kinds[ord('"')] = _STRAIGHT
+    return kinds
+
+
+def _partners() -> list[tuple[bytes, bytes, bytes]]:
+    """Opening and closing marks by their kinds, with all kinds but these two."""
+    kinds = {mark: bytes([kind]) for kind, mark in enumerate(_MARKS, _FIRST_MARK)}
+    pairs = [(kinds[pair[0]], kinds[pair[1]]) for pair in _PAIRS.split()]
+    every = bytes(range(256))
+    straight = (bytes([_OPENS]), bytes([_CLOSES]))
+    return [(a, b, every.translate(None, a + b)) for a, b in (straight, *pairs)]
+
+
+KINDS = _kinds()
+PARTNERS = _partners()
+
+# ── Kernels ──
+
+
+@kernel(_tuple_of(NUMBER, 3), _CODES, BYTES, _HASHES, NUMBERS, BYTES)
+def cut(codes: Any, kinds: Any, words: Any, lengths: Any, marks: Any) -> tuple[int, int, int]:
+    """Number the words of a text: how many there are, how many marks, how many words are a character."""
+    size = found = characters = length = before = earlier = 0
+    number = np.uint64(0)
+    for code in codes:
+        kind = int(kinds[min(int(code), _LAST)])
+        if before == _STRAIGHT and kind == _WORD:  # it opens before a word; inside one it is no mark at all
+            marks[found - 1] = _OPENS
+            found -= earlier == _WORD
+        if kind == _WORD:
+            if length < STEM:
+                number = (number ^ np.uint64(code)) * ODD
+            length += 1
+        elif length:
+            words[size], lengths[size] = number, length
+            size += 1
+            length = 0
+            number = np.uint64(0)
+        if kind == _CHARACTER:
+            words[size], lengths[size] = np.uint64(code) * ODD, 1
+            size += 1
+            characters += 1
+        elif 0 < kind < _WORD:
+            marks[found] = _CLOSES if kind == _STRAIGHT else kind
+            found += 1
+        earlier, before = before, kind
+    if length:
+        words[size], lengths[size] = number, length
+        size += 1
+    return size, found, characters
+
+
+@kernel(_tuple_of(_SHARE, 3), _HASHES, NUMBERS)
+def recur(words: Any, lengths: Any) -> tuple[float, float, float]:
+    """Distinct words and distinct long words, and letters in the most frequent of these: each as a share."""
+    size = len(words)
+    slots = np.zeros(_SLOTS, dtype=np.int32)
+    firsts = np.empty(size, dtype=np.int64)  # of each distinct word
+    counts = np.zeros(size, dtype=np.int64)
+    distinct = letters = 0
+    for place in range(size):
+        slot = np.int64(words[place] * ODD >> _TO_SLOT)
+        while slots[slot] and words[firsts[slots[slot] - 1]] != words[place]:
+            slot = (slot + 1) % _SLOTS
+        if not slots[slot]:
+            firsts[distinct] = place
+            distinct += 1
+            slots[slot] = distinct
+        counts[slots[slot] - 1] += 1
+        letters += lengths[place]
+    long = distinct_long = most = 0
+    for word in range(distinct):
+        if lengths[firsts[word]] >= LONG:
+            long += counts[word]
+            distinct_long += 1
+            most = max(most, counts[word] * lengths[firsts[word]])
+    return distinct / size, distinct_long / max(1, long), most / letters
+
+
+@kernel(_tuple_of(_SHARE, 2), _HASHES, NUMBER, _HASHES)
+def repeat(words: Any, length: int, least: Any) -> tuple[float, float]:
+    """Of all runs of so many words, the share of the most frequent and of those that were there before.
+
+    And the least of each class, where classes are asked for.
+    """
+    size = len(words) - length + 1
+    runs = np.empty(_SLOTS, dtype=np.uint64)
+    counts = np.zeros(_SLOTS, dtype=np.int32)
+    most = distinct = 0
+    for start in range(size):
+        run = words[start]
+        for place in range(start + 1, start + length):
+            run = (run ^ run >> _HALF) * ODD + words[place]
+        run = (run ^ run >> _HALF) * ODD
+        slot = np.int64(run >> _TO_SLOT)
+        while counts[slot] and runs[slot] != run:
+            slot = (slot + 1) % _SLOTS
+        distinct += counts[slot] == 0
+        runs[slot] = run
+        counts[slot] += 1
+        most = max(most, counts[slot])
+        if len(least):
+            kind = np.int64(run % np.uint64(len(least)))
+            least[kind] = min(least[kind], run)
+    return most / size, 1 - distinct / size
+
+
+@kernel(types.uint64, _HASHES)
+def sketch(least: Any) -> Any:
+    """One bit of the least run of words of each class: alike texts have most bits in common."""
+    bits, known = np.uint64(0), 0
+    for run in least:
+        bits = bits << _ONE
+        if run != NONE:
+            known += 1
+            bits |= run >> _HALF & _ONE
+    return max(bits, _ONE) if 2 * known > len(least) else np.uint64(0)

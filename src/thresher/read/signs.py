@@ -1,0 +1,253 @@
+"""Signs of text that nobody wrote: repetition, stuffed keywords, word lists, chains of words, farms of links.
+
+Nothing here knows a language. The text is cut into words, or into pairs of characters where words are written
+without spaces, and each word becomes a number; all else is counting these numbers. Every sign is 0 where good
+texts are and rises to 1 where hardly any good text is, and all of them need a certain length of text to say
+anything: of a short text nobody knows who wrote it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from math import exp, log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from thresher.page import Link, Signs
+from thresher.read.fingerprint import FULL_PARAGRAPH
+from thresher.read.scan.words import (
+    KINDS,
+    LONG,
+    MOST_WORDS,
+    NO_CLASSES,
+    NONE,
+    ODD,
+    PARTNERS,
+    cut,
+    recur,
+    repeat,
+    sketch,
+)
+from thresher.url import domain, host
+
+LOOKED_AT = 5_000  # characters of a text, from its beginning
+LINKS_LOOKED_AT = 500
+FEWEST_WORDS = 60  # of which something can be said
+
+# Where a sign rises above 0, and where it is 1: one good page in some hundreds reaches the first.
+REPEATED = (0.35, 0.65)  # of runs of three words, those that stood there before
+COVERED = (0.13, 0.25)  # of all letters, those of the most frequent long word
+PAIRED = (0.05, 0.10)  # of all pairs of words, the most frequent one
+FEW_TYPES = (0.16, 0.06)  # distinct words, as a share of all
+FULL = (0.0, 0.4)  # of the text, what stands in full paragraphs: lists may well repeat a name
+NEW_WORDS = (0.00, 0.10)  # distinct words beyond what the length explains
+FARM_DENSITY = (20.0, 60.0)  # other sites linked to per 1,000 characters of text
+FARM_SITES = (20.0, 60.0)  # how many these are
+FARM_ANCHORS = (0.35, 0.65)  # of the words of their anchors, those that stood in another one
+DOOR_WORD = (0.05, 0.10)  # of all letters of the text, those of its most frequent long word
+DOOR_LINKS = (15.0, 45.0)  # different anchors with one long word in common
+DOOR_SHARE = (0.4, 0.8)  # of all different anchors
+PADDING = 500  # characters that every page is taken to have besides its main text
+
+# Logistic regression: good pages against chains and bags of words, of one half of the sites; the constant is
+# such that one good page in a thousand gets to 0.5.
+INCOHERENCE = {
+    "constant": -13.5,
+    "length": 0.75,
+    "long_types": 12.0,
+    "types": 3.1,
+    "runs_again": 7.9,
+    "broken": 6.7,
+    "spaceless": -2.0,
+}
+USUAL_LENGTH = 300  # words
+FEW_MARKS = 6  # brackets; the share of broken ones means little among so many
+
+
+class Measures(NamedTuple):
+    """What is counted in a text, before anything is made of it."""
+
+    words: int  # or pairs of characters; the others are 0 if there are few
+    types: float = 0.0  # distinct words, as a share of all
+    long_types: float = 0.0  # distinct long words, as a share of all long ones
+    cover: float = 0.0  # share of all letters that are in the most frequent long word
+    pair: float = 0.0  # share of the most frequent pair of words
+    runs_again: float = 0.0  # share of runs of three words that stood there before
+    marks: int = 0  # brackets and quotation marks
+    broken: int = 0  # those of them that have no partner
+    spaceless: bool = False
+    sketch: int = 0
+
+
+def signs(paragraphs: Sequence[str], links: Sequence[Link], page_url: str) -> Signs:
+    """The signs in a page's main text and links. Total: whatever there is of either."""
+    found = measure(_beginning(paragraphs))
+    lengths = list(map(len, paragraphs))
+    some = links[:LINKS_LOOKED_AT]
+    return Signs(
+        repetition=_ramp(found.runs_again, REPEATED),
+        stuffing=_stuffing(found, lengths),
+        flatness=_flatness(found),
+        incoherence=_incoherence(found),
+        link_farm=_link_farm(some, page_url, sum(lengths)),
+        doorway=_doorway(some, found),
+        sketch=found.sketch,
+    )
+
+
+# ── From counts to signs ──
+
+
+def _stuffing(found: Measures, lengths: Sequence[int]) -> float:
+    """One word, phrase or handful of words in paragraph after paragraph."""
+    if found.words < FEWEST_WORDS:
+        return 0.0
+    parts = 2 if found.spaceless else 1  # a word has several pairs of characters, which share what it has
+    cover, pair = (parts * _at_least(share, found.words) for share in (found.cover, found.pair))
+    stuffed = max(_ramp(cover, COVERED), _ramp(pair, PAIRED), _ramp(found.types, FEW_TYPES))
+    full = sum(length for length in lengths if length >= FULL_PARAGRAPH) / sum(lengths)
+    return stuffed * _ramp(full, FULL)
+
+
+def _at_least(share: float, words: int) -> float:
+    """What is left of a share if chance has done its most: much of a small one among few words."""
+    return share - sqrt(share / words)
+
+
+def _flatness(found: Measures) -> float:
+    """Even the most varied texts use a word again, the longer they are the more often."""
+    if found.words < FEWEST_WORDS:
+        return 0.0
+    most = 1.1 - 0.03 * log(found.words) if found.spaceless else 1.4 - 0.105 * log(found.words)
+    return _ramp(found.types - most, NEW_WORDS)
+
+
+def _incoherence(found: Measures) -> float:
+    """Chains of words come back to nothing but the runs they were made of, and break their brackets."""
+    if found.words < FEWEST_WORDS:
+        return 0.0
+    weight = INCOHERENCE
+    evidence = (
+        weight["constant"]
+        + weight["length"] * log(found.words / USUAL_LENGTH)
+        + weight["long_types"] * found.long_types
+        + weight["types"] * found.types
+        + weight["runs_again"] * found.runs_again
+        + weight["broken"] * found.broken / (found.marks + FEW_MARKS)
+        + weight["spaceless"] * found.spaceless
+    )
+    return 1 / (1 + exp(-evidence))
+
+
+def _link_farm(links: Sequence[Link], page_url: str, length: int) -> float:
+    """Many sites that are called by the same few words; lists of friends call each by its name."""
+    if not _crowd(len(links), length):
+        return 0.0  # without a look at where they lead: so it is with nearly all pages
+    own = _site(page_url)
+    outside = [(site, link.anchor) for link in links if link.anchor and (site := _site(link.url)) != own]
+    crowd = _crowd(len({site for site, _ in outside}), length)
+    said = "\n".join({anchor.lower() for _, anchor in outside}).split() if crowd else []
+    return min(crowd, _ramp(1 - len(set(said)) / len(said), FARM_ANCHORS)) if said else 0.0
+
+
+def _crowd(sites: int, length: int) -> float:
+    """Whether a page leads to many sites, and to many for its length."""
+    density = 1_000 * sites / (length + PADDING)
+    return min(_ramp(sites, FARM_SITES), _ramp(density, FARM_DENSITY))
+
+
+def _doorway(links: Sequence[Link], found: Measures) -> float:
+    """`plumber in Bath`, `plumber in Hull` and so on, on a page that speaks of plumbers all the time."""
+    word = _ramp(found.cover, DOOR_WORD)
+    if not word or len(links) < DOOR_LINKS[0]:
+        return 0.0
+    anchors = {link.anchor.lower() for link in links if " " in link.anchor}
+    shared = Counter(filter(_is_long, "\n".join(anchors).split()))
+    if not shared:
+        return 0.0
+    times = max(shared.values())
+    return min(word, _ramp(times, DOOR_LINKS), _ramp(times / len(anchors), DOOR_SHARE))
+
+
+def _is_long(word: str) -> bool:
+    return len(word) >= LONG
+
+
+def _site(url: str) -> str:
+    return domain(host(url)) if url.count("/") >= 2 else ""
+
+
+def _ramp(value: float, between: tuple[float, float]) -> float:
+    low, high = between
+    return min(1.0, max(0.0, (value - low) / (high - low)))
+
+
+def _beginning(paragraphs: Iterable[str]) -> str:
+    """As many paragraphs as are looked at."""
+    taken: list[str] = []
+    left = LOOKED_AT
+    for paragraph in paragraphs:
+        taken.append(paragraph[:left])
+        left -= len(paragraph) + 1
+        if left <= 0:
+            break
+    return "\n".join(taken)
+
+
+# ── Counting ──
+
+
+def measure(text: str) -> Measures:
+    """Count a text's words, pairs and runs of them, and its brackets."""
+    codes = np.frombuffer(
+        text[:LOOKED_AT].lower()[:LOOKED_AT].encode("utf-32-le", "replace"), dtype=np.uint32
+    )
+    words = np.empty(len(codes), dtype=np.uint64)
+    lengths = np.empty(len(codes), dtype=np.int64)
+    marks = np.empty(len(codes), dtype=np.uint8)
+    size, found, characters = cut(codes, KINDS, words, lengths, marks)
+    spaceless = 2 * characters > size
+    size = min(size - spaceless, MOST_WORDS)
+    if spaceless:
+        words = words[:size] * ODD + words[1 : size + 1]
+        lengths[:size] = LONG
+    if size < FEWEST_WORDS:
+        return Measures(size, spaceless=spaceless)
+    types, long_types, cover = recur(words[:size], lengths[:size])
+    pair, _ = repeat(words[:size], 2, NO_CLASSES)
+    least = np.full(64, NONE)
+    _, runs_again = repeat(words[:size], 3, least)
+    brackets, broken = _brackets(marks[:found].tobytes())
+    return Measures(
+        words=size,
+        types=types,
+        long_types=long_types,
+        cover=cover,
+        pair=pair,
+        runs_again=runs_again,
+        marks=brackets,
+        broken=broken,
+        spaceless=spaceless,
+        sketch=int(sketch(least)),
+    )
+
+
+def _brackets(line: bytes) -> tuple[int, int]:
+    """How many brackets and quotation marks there are, and how many were opened or closed for nothing.
+
+    Lists count `1)`, letters smile `:)` and long quotations open anew with every paragraph: whoever errs,
+    errs to one side. Only as many as were left over on both sides are broken.
+    """
+    marks = broken = 0
+    for opening, closing, others in PARTNERS:
+        if opening in line and closing in line:
+            both = line.translate(None, others)
+            pair = opening + closing if both.startswith(opening) else closing + opening  # »so« or «so»
+            left = both.replace(pair, b"")
+            nested = left.count(pair)
+            marks += len(both)
+            broken += 2 * (min(left.count(opening), left.count(closing)) - nested)
+            line = line.translate(None, opening + closing)  # “ may close as well as open, but not both
+    return marks, broken
