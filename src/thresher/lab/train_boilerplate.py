@@ -36,6 +36,7 @@ TREES = 100
 SETTINGS = {
     "objective": "binary",
     "num_leaves": 24,
+    "max_depth": 6,  # all blocks go down as many steps as the deepest leaf has
     "learning_rate": 0.12,
     "min_data_in_leaf": 60,
     "feature_fraction": 0.6,
@@ -147,33 +148,44 @@ def _grown(table: Floats, is_text: Floats, importance: Floats, guess: Floats) ->
         sys.exit("train_boilerplate: LightGBM is not installed; pip install 'thresher[train]'")
     rows = lightgbm.Dataset(table, is_text, weight=importance)
     booster = lightgbm.train(SETTINGS, rows, TREES)
-    nodes: list[tuple[int, float, int, int]] = []
-    values: list[float] = []
-    roots = [_flattened(tree["tree_structure"], nodes, values) for tree in booster.dump_model()["tree_info"]]
-    columns, bounds, lefts, rights = zip(*nodes, strict=True)
+    forest = _Forest([], [], [], [])
+    trees = [_planted(tree["tree_structure"], forest) for tree in booster.dump_model()["tree_info"]]
+    roots, depths = zip(*trees, strict=True)
     return Model(
         MEASURES,
         guess.astype(np.float64).tobytes(),
-        np.array(columns, np.uint8).tobytes(),
-        np.array(bounds, np.float32).tobytes(),
-        np.array(lefts, np.int16).tobytes(),
-        np.array(rights, np.int16).tobytes(),
-        np.array(values, np.float32).tobytes(),
+        np.array(forest.columns, np.uint8).tobytes(),
+        np.array(forest.bounds, np.float32).tobytes(),
+        np.array(forest.children, np.int16).tobytes(),
+        np.array(forest.values, np.float32).tobytes(),
         np.array(roots, np.int16).tobytes(),
+        np.array(depths, np.uint8).tobytes(),
     )
 
 
-def _flattened(tree: dict[str, Any], nodes: list[tuple[int, float, int, int]], values: list[float]) -> int:
-    """Append a tree to the columns of all trees; the number of its root, below zero for a leaf."""
-    if "split_feature" not in tree:
-        values.append(tree["leaf_value"])
-        return ~(len(values) - 1)
-    number = len(nodes)
-    nodes.append((0, 0.0, 0, 0))
-    left = _flattened(tree["left_child"], nodes, values)
-    right = _flattened(tree["right_child"], nodes, values)
-    nodes[number] = (tree["split_feature"], tree["threshold"], left, right)
-    return number
+class _Forest(NamedTuple):
+    """All nodes of all trees, leaves too, as columns."""
+
+    columns: list[int]
+    bounds: list[float]
+    children: list[tuple[int, int]]
+    values: list[float]
+
+
+def _planted(tree: dict[str, Any], forest: _Forest) -> tuple[int, int]:
+    """Add a tree; the number of its root, and how deep it is."""
+    number = len(forest.columns)
+    forest.columns.append(tree.get("split_feature", 0))
+    forest.bounds.append(tree.get("threshold", np.inf))
+    forest.children.append((number, number))
+    forest.values.append(tree.get("leaf_value", 0.0))
+    if "left_child" not in tree:
+        return number, 0
+    (left, left_depth), (right, right_depth) = (
+        _planted(tree[side], forest) for side in ("left_child", "right_child")
+    )
+    forest.children[number] = (left, right)
+    return number, 1 + max(left_depth, right_depth)
 
 
 if __name__ == "__main__":

@@ -54,12 +54,12 @@ class Model(Struct, frozen=True, array_like=True):
 
     measures: int  # that a block is measured by; another number is another version of the kernel
     weights: bytes
-    columns: bytes
-    bounds: bytes
-    lefts: bytes
-    rights: bytes
-    values: bytes
-    roots: bytes
+    columns: bytes  # what each node asks of a block, …
+    bounds: bytes  # … and whether it is above this
+    children: bytes  # two of each node; a leaf is its own child
+    values: bytes  # of leaves
+    roots: bytes  # of trees
+    depths: bytes
 
 
 class Trees:
@@ -69,10 +69,10 @@ class Trees:
         self.weights = np.frombuffer(model.weights, np.float64).copy()
         self.columns = np.frombuffer(model.columns, np.uint8).astype(np.int64)
         self.bounds = np.frombuffer(model.bounds, np.float32).astype(np.float64)
-        self.lefts = np.frombuffer(model.lefts, np.int16).astype(np.int64)
-        self.rights = np.frombuffer(model.rights, np.int16).astype(np.int64)
+        self.children = np.frombuffer(model.children, np.int16).astype(np.int64)
         self.values = np.frombuffer(model.values, np.float32).astype(np.float64)
         self.roots = np.frombuffer(model.roots, np.int16).astype(np.int64)
+        self.depths = np.frombuffer(model.depths, np.uint8).astype(np.int64)
 
 
 @cache
@@ -96,7 +96,14 @@ def score(markup: Markup, trees: Trees | None = None) -> Floats:
     if markup.texts:
         found = measured(markup, model.weights)
         decide(
-            found, model.columns, model.bounds, model.lefts, model.rights, model.values, model.roots, scores
+            found,
+            model.columns,
+            model.bounds,
+            model.children,
+            model.values,
+            model.roots,
+            model.depths,
+            scores,
         )
         _apply_rules(markup.blocks, scores)
     return scores

@@ -277,26 +277,32 @@ def measure(
         out[row, M_WORDS] = np.log(out[row, M_WORDS])
 
 
-@kernel(NOTHING, GRID, NUMBERS, FLOATS, NUMBERS, NUMBERS, FLOATS, NUMBERS, FLOATS)
+@kernel(NOTHING, GRID, NUMBERS, FLOATS, NUMBERS, FLOATS, NUMBERS, NUMBERS, FLOATS)
 def decide(
     measures: Floats,
     columns: Numbers,
     bounds: Floats,
-    lefts: Numbers,
-    rights: Numbers,
+    children: Numbers,
     values: Floats,
     roots: Numbers,
+    depths: Numbers,
     scores: Floats,
 ) -> None:
     """The boilerplate score of every block: the sum of what many small trees say, as a probability.
 
-    A node asks whether a column is at most its bound, and goes left or right; below zero stands a leaf.
+    A node asks whether a column is above its bound and goes to its second child if so; a leaf is its own child. All
+    blocks go down a tree side by side, a level at a time: no step waits for the one before it.
     """
-    for row in range(len(scores)):
-        odds = 0.0
-        for root in roots:
-            node = root
-            while node >= 0:
-                node = lefts[node] if measures[row, columns[node]] <= bounds[node] else rights[node]
-            odds += values[~node]
-        scores[row] = 1.0 / (1.0 + np.exp(odds))
+    count = len(scores)
+    nodes = np.empty(count, np.int64)
+    odds = np.zeros(count, np.float64)
+    for tree in range(len(roots)):
+        nodes[:] = roots[tree]
+        for _ in range(depths[tree]):
+            for row in range(count):
+                node = nodes[row]
+                nodes[row] = children[2 * node + (measures[row, columns[node]] > bounds[node])]
+        for row in range(count):
+            odds[row] += values[nodes[row]]
+    for row in range(count):
+        scores[row] = 1.0 / (1.0 + np.exp(odds[row]))
