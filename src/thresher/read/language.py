@@ -16,7 +16,7 @@ from thresher.read.trained import Trained, trained_languages
 
 __all__ = ["known_languages", "languages", "nearest", "normalise", "paragraph_languages"]
 
-PIECES, LONG_PIECE = 12, 1_000  # a longer text is looked at in so many places of so many characters
+PIECES, LONG_PIECE = 16, 400  # a longer text is looked at in so many places of so many characters
 SHORT = 200  # bytes up to which the script is held against the detector's answer
 MUCH_UNKNOWN = 0.05  # of a text; less is names and numbers
 NEARLY_ALL = 99  # percent: what the detector says of a text in one language
