@@ -106,6 +106,7 @@ def test_crawls_that_are_killed_and_continued_lose_nothing_and_double_nothing(tm
     assert again <= kills * (CONNECTIONS + COMMIT_PAGES)
 
 
+@pytest.mark.timeout(120 + 20 * KILLS)
 def test_interrupting_once_commits_and_the_crawl_goes_on(tmp_path: Path) -> None:
     directory = tmp_path / "corpus"
     directory.mkdir()
@@ -142,6 +143,7 @@ def _wait_for_pages(crawler: subprocess.Popen[bytes], directory: Path) -> None:
     pytest.fail("the crawl told of no pages")
 
 
+@pytest.mark.timeout(120 + 20 * KILLS)  # more kills have a larger web
 @pytest.mark.parametrize("room", [20_000, 400_000])
 def test_a_full_disk_ends_the_crawl_with_a_message_and_room_lets_it_go_on(tmp_path: Path, room: int) -> None:
     """A limit on the size of files stands in for a disk: it fails writes in just the same places."""
