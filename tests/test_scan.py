@@ -146,6 +146,14 @@ def test_only_what_a_reader_sees_is_text(markup: str, shown: str) -> None:
     assert " ".join(scan(markup.encode(), 10).texts) == shown
 
 
+def test_a_page_that_is_invisible_until_a_script_has_run_is_seen() -> None:
+    text = "<p>Here is a sentence of the page.</p>" * 90
+    assert len(scan(f"<div style='visibility:hidden'>{text}</div>".encode(), 10).texts) == 90
+    assert scan(f"<p>{'Shown. ' * 90}<div hidden>{text}</div>".encode(), 10).texts == [
+        ("Shown. " * 90).strip()
+    ]
+
+
 @given(st.binary(max_size=200))
 def test_no_bytes_make_the_scan_lose_its_way(raw: bytes) -> None:
     found = scan(raw, 5)

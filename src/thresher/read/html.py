@@ -15,6 +15,11 @@ from thresher.read.text import one_line
 
 HIDDEN: Final = at.HIDDEN  # the link stands where no reader sees it
 UNPLACED: Final = -2  # the link stands in the head of the page
+# Some pages are invisible as a whole until a script has run: then declarations of it mean nothing.
+MUCH_UNSEEN, UNSEEN_SHARE = (
+    2_000,
+    10,
+)  # bytes of unseen text, and how many times more than of text that is seen
 MAX_TAGS = 500_000  # what comes after so many is not read
 MAX_METAS, MAX_JSON, MAX_TIMES, MAX_BYLINES = 500, 8, 16, 8  # remarks of a kind that are kept
 MAX_ANCHOR, MAX_TIME, MAX_BYLINE = 200, 80, 200  # characters of a link's text, and of those
@@ -65,6 +70,10 @@ def scan(utf8: bytes, max_anchors: int) -> Markup:
     out, strings = np.empty(room, np.uint8), np.empty(room, np.uint8)
     work = _memory(tags, max_anchors)
     scan_bytes(source, out, strings, work, _KNOWN, _CLASSES)
+    if work[at.UNSEEN_BYTES] > MUCH_UNSEEN + UNSEEN_SHARE * work[at.OUT]:
+        work = _memory(tags, max_anchors)
+        work[at.ALL_SEEN] = 1
+        scan_bytes(source, out, strings, work, _KNOWN, _CLASSES)
     text = out[: work[at.OUT]].tobytes().decode("utf-8", "replace")
     values = strings[: work[at.STRINGS_OUT]].tobytes().decode("utf-8", "replace").split(_SEPARATOR)
     texts = text.split(_SEPARATOR)[:-1]

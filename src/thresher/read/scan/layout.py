@@ -71,6 +71,8 @@ CLASSES = 8
     LINK_CUT,  # the link was closed with the block around it, and goes on after it
     NO_MORE_NOSCRIPT,  # no end tag of it follows
     TAGS_LEFT,  # for which there is room
+    UNSEEN_BYTES,  # of text in elements that are declared invisible
+    ALL_SEEN,  # such declarations do not count
     STACK,  # where the tables begin, and where their next row goes
     TOP,
     ELEMENTS,
@@ -83,7 +85,7 @@ CLASSES = 8
     NEXT_ANCHOR,
     LAST_ANCHOR,  # where there is no more room
     STATES,
-) = range(38)
+) = range(40)
 COUNTS = STATES  # of the characters of the block, by class
 VALUES = COUNTS + CLASSES  # of attributes: where they begin and end
 OPENED = VALUES + 2 * ATTRIBUTES  # elements that are open, by tag

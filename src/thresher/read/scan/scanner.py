@@ -321,7 +321,7 @@ def open_foreign(source, tag, flags, strings, work, known):
 def context_inside(source, tag, flags, place, end, work):
     """What the scanner has to know of the place inside a new element whose tag ends at `place`."""
     context = work[work[at.TOP] + at.S_CONTEXT]
-    if work[at.PRESENT] and is_unseen(source, work):
+    if work[at.PRESENT] and not work[at.ALL_SEEN] and is_unseen(source, work):
         context |= at.UNSEEN
     if flags & at.SILENT:
         context |= at.MUTE
@@ -387,6 +387,8 @@ def scan(source: Bytes, out: Bytes, strings: Bytes, work: Numbers, known: Number
                 go_on_with_link(work)
             if not context & at.NO_TEXT:
                 put_text(source, start, place, context & at.PREFORMATTED, out, work, known, classes)
+            elif not context & at.MUTE:
+                work[at.UNSEEN_BYTES] += place - start
             continue
         start = place + 1
         closing = start < end and source[start] == SLASH
