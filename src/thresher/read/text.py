@@ -27,9 +27,3 @@ def one_line(text: str) -> str:
     if line.isprintable():
         return line if line.isascii() else unicodedata.normalize("NFC", line)
     return " ".join(clean(line).split())
-
-
-def lines(text: str) -> str:
-    """Clean text that keeps its lines and their indentation, without empty ones."""
-    kept = (line.rstrip() for line in clean(text.replace("\r\n", "\n")).split("\n"))
-    return "\n".join(line for line in kept if line)

@@ -94,7 +94,7 @@ MEMORY = OPENED + UNKNOWN_TAGS
 # Columns of the stack of open elements.
 S_TAG, S_FLAGS, S_CONTEXT, S_CONTAINER, S_NOTE, STACK_ROW = range(6)
 # Columns of a block-level element.
-E_PARENT, E_TAG, E_PLACES, E_SIGNATURE, E_BLOCKS, ELEMENT_ROW = range(6)
+E_PARENT, E_PLACES, E_SIGNATURE, ELEMENT_ROW = range(4)
 # Columns of a block of text.
 B_LENGTH, B_LINKED, B_CONTEXT, B_CONTAINER, B_LAST, B_BEFORE_LAST, B_LINKS, B_EMPHASIS, B_SOURCE, B_COUNTS = (
     range(10)

@@ -177,10 +177,8 @@ def push(tag, flags, context, places, note, work):
         context |= places
         element = work[at.NEXT_ELEMENT]
         work[element + at.E_PARENT] = container
-        work[element + at.E_TAG] = tag
         work[element + at.E_PLACES] = places
         work[element + at.E_SIGNATURE] = work[at.SIGNATURE]
-        work[element + at.E_BLOCKS] = block_number(work)
         work[at.NEXT_ELEMENT] = element + at.ELEMENT_ROW
         container = (element - work[at.ELEMENTS]) // at.ELEMENT_ROW
     work[top + at.S_TAG] = tag
