@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresher.read.boilerplate import score
+from thresher.config import ConfigError
+from thresher.read.boilerplate import Model, Trees, score
 from thresher.read.html import scan
 
 SENTENCES = {
@@ -108,3 +109,8 @@ def test_every_block_has_a_score_from_zero_to_one(parts: list[tuple[str, str]]) 
     found = score(markup)
     assert len(found) == len(markup.texts)
     assert all(0.0 <= value <= 1.0 for value in found)
+
+
+def test_a_model_of_other_measures_is_refused_with_the_cure() -> None:
+    with pytest.raises(ConfigError, match=r"of 3 measures.*grow it anew"):
+        Trees(Model(3, *[b""] * 7))

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from thresher.config import ConfigError
 from thresher.read.html import Markup
 from thresher.read.scan.layout import (
     B_BEFORE_LAST,
@@ -66,6 +67,11 @@ class Trees:
     """A model, ready for use."""
 
     def __init__(self, model: Model) -> None:
+        if model.measures != MEASURES:  # the kernel would look beyond what was measured
+            raise ConfigError(
+                f"a boilerplate model of {model.measures} measures, but blocks have {MEASURES}; "
+                "grow it anew: python -m thresher.lab.train_boilerplate GOLD…"
+            )
         self.weights = np.frombuffer(model.weights, np.float64).copy()
         self.columns = np.frombuffer(model.columns, np.uint8).astype(np.int64)
         self.bounds = np.frombuffer(model.bounds, np.float32).astype(np.float64)
