@@ -137,6 +137,17 @@ def test_a_long_text_is_looked_at_all_over() -> None:
     )
 
 
+@pytest.mark.parametrize("other", [TURKISH, GREEK, LOOK_ALIKES["es"]])
+def test_a_paragraph_in_another_language_counts_wherever_it_stands_in_a_long_text(other: str) -> None:
+    half = CZECH * 30
+    for text in (f"{half}\n{other * 3}\n{half}", f"{half}{half}\n{other * 3}", f"{other * 3}\n{half}{half}"):
+        assert [share.code for share in languages(text)] == [
+            "cs",
+            *{share.code for share in languages(other)},
+        ]
+    assert [(share.code, share.share) for share in languages(half + half)] == [("cs", 0.99)]
+
+
 def test_a_text_without_words_has_no_language() -> None:
     assert languages("") == ()
     assert languages("12 345 — 67 %") == ()

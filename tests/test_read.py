@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import unicodedata
+from html import escape
 from pathlib import Path
 
 import brotli
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from thresher.config import Reading
@@ -27,6 +28,43 @@ TURKISH = (
 )
 TEXT = f"<p>{CZECH}</p>" * 4
 URL = "http://www.les.cz/houby/index.html"
+ADDRESS_PARTS = (
+    *(
+        "http",
+        "https",
+        "HTTP",
+        "mailto",
+        ":",
+        "://",
+        "//",
+        "/",
+        "?",
+        "#",
+        ";sid=1",
+        "&",
+        "=",
+        "utm_source=x",
+        "\\",
+    ),
+    *(
+        "www.a.cz",
+        "A.cz",
+        "a",
+        ".",
+        "..",
+        "xn--a",
+        "-",
+        "1.2.3.4",
+        "1",
+        ":80",
+        "u@",
+        "b.html",
+        "%2e",
+        "%2f",
+        "%c5",
+    ),
+    *("_~!$()*+,", "'", "|", "č", " ", "[", "]"),
+)
 
 
 def reply(body: bytes | str, *headers: str, url: str = URL) -> Reply:
@@ -200,6 +238,21 @@ def test_links_are_canonical_absolute_and_of_the_web_only() -> None:
         "<a href='ftp://f.cz/'>f</a> <a href=''>e</a> <a name=n>n</a>"
     )
     assert list(found) == ["/houby/b.html", "/c", "http://jiny.cz/"]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(ADDRESS_PARTS), max_size=7).map("".join))
+@example("https://www.a.cz/b/c.html")
+@example("http://a.cz/%2e%2E/b")
+@example("http://xn--a.cz/")
+@example("http://a.1/b")
+@example("/b//c")
+@example("/" + "b" * 3000)
+@example("b/" * 1020)
+def test_a_link_leads_where_its_address_says_whatever_that_looks_like(address: str) -> None:
+    found = [link.url for link in page(f'<a href="{escape(address)}">x</a>').links]
+    expected = canonical(address, URL) if address and not address.startswith("#") else None
+    assert found == ([expected] if expected else [])
 
 
 def test_the_first_base_counts_and_is_itself_relative_to_the_page() -> None:

@@ -27,8 +27,8 @@ _SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/;]*", re.IGNORE
 # What most links look like: nothing in them that the URL standard would change, no segment that could be
 # `.` or `..`, no host that could be an address or needs IDNA. (origin), (path), (query), then a fragment.
 _PLAIN = re.compile(
-    r"(https?://(?:(?!xn--)[a-z0-9-]++\.)+[a-z]{2,}+(?=/))?"
-    r"(/?(?:(?:[A-Za-z0-9_~!$&()*+,=@-]|%(?!2[eE]))[A-Za-z0-9_~!$&()*+,=@.%-]*+/?)*)"
+    r"(https?://(?:(?!xn--)[a-z0-9-]++\.)++[a-z]{2,}+(?=[/?#]|\Z))?"
+    r"(/?(?:(?!\.|%2[eE])[A-Za-z0-9_~!$&()*+,=@.%-]++/?)*+)"
     r"(?:\?([A-Za-z0-9_~!$&()*+,=@.%:/;?-]*+))?"
     r"(?:#.*)?",
     re.DOTALL,
@@ -71,20 +71,20 @@ def _plain(url: str, base: str | None) -> str | None:
     if not plain:
         return None
     origin, path, query = plain.groups()
-    if not origin:
-        if not base or not path:
+    if origin:
+        path = path or "/"
+    else:
+        before = roots(base) if base and path else None
+        if not before:
             return None
-        roots = _roots(base)
-        if not roots:
-            return None
-        origin = roots[path[0] != "/"]
+        origin = before[path[0] != "/"]
     return f"{origin}{path}{_cleaned(query)}" if query else origin + path
 
 
 @lru_cache(maxsize=256)  # one page's links have one base
-def _roots(base: str) -> tuple[str, str] | None:
-    """What comes before a path that begins with a slash, and before one that does not."""
-    href = _parsed(base, None)
+def roots(base: str) -> tuple[str, str] | None:
+    """What comes before a path that begins with a slash, and before one that does not; None off the web."""
+    href = _parsed(base, None) if len(base) <= 4 * MAX_URL_LENGTH else None
     if not href:
         return None
     folder = href.partition("?")[0].rpartition("/")[0]

@@ -27,6 +27,8 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from thresher.config import ConfigError
+from thresher.read.scan.tables import addressed
+from thresher.read.scan.words import count_known
 
 FREQUENT = 20  # words, from the most frequent one down, that all running text has
 GENRE = 0.15  # standard deviation of the mean shortfall between good texts of all kinds
@@ -48,6 +50,7 @@ _MARKS = "\u00a0\u202f’“„«—‐।۔،։፡་"
 _STOPS = (".", "!", "?", "。", "।", "۔")
 _ENDS = bytes(sign for sign in range(128) if not chr(sign).isalnum())
 _TO_SPACES = bytes.maketrans(_ENDS, b" " * len(_ENDS))
+_ENDS_WORDS = np.isin(np.arange(256), list(_ENDS)).astype(np.uint8)
 
 
 class FunctionWord(Struct, frozen=True, array_like=True):
@@ -75,7 +78,8 @@ class BadnessModel(Struct, frozen=True, dict=True):
 class Gauge(NamedTuple):
     """A model as look-up table and arrays, a column for each word."""
 
-    places: dict[bytes, int]  # every spelling of every word -> its column
+    keys: NDArray[np.int64]  # every spelling of every word, as a table of open addresses, …
+    columns: NDArray[np.int64]  # … and the column of each
     scarcity: NDArray[np.float64]  # one word in so many is this one
     chance: NDArray[np.float64]  # variance of its shortfall by chance, times words of text
     habit: NDArray[np.float64]  # variance of its shortfall between texts
@@ -115,12 +119,10 @@ def _distance(weighted: float, weight: float, squares: float) -> float:
 def _count_words(text: str, gauge: Gauge) -> tuple[NDArray[np.float64], float]:
     """How often each function word is in a sample of a text, and how many words that sample has."""
     sample = _sample(text, SAMPLE)
-    words = _split(sample)
-    places = gauge.places
     counts = np.zeros(len(gauge.scarcity))
-    for spelling, count in Counter(filter(places.__contains__, words)).items():
-        counts[places[spelling]] += count
-    return counts, max(len(words), len(sample) / LONGEST_MEAN) if words else 0.0
+    utf8 = np.frombuffer(_without_marks(sample).encode("utf-8", "replace"), np.uint8)
+    words = count_known(utf8, _ENDS_WORDS, gauge.keys, gauge.columns, counts)
+    return counts, max(words, len(sample) / LONGEST_MEAN) if words else 0.0
 
 
 def _count_characters(text: str, model: BadnessModel) -> tuple[NDArray[np.float64], float]:
@@ -155,23 +157,31 @@ def _without_repeated_sentences(text: str) -> str:
 
 def _split(text: str) -> list[bytes]:
     """The words of a text as they are written."""
+    return _without_marks(text).encode("utf-8", "replace").translate(_TO_SPACES).split()
+
+
+def _without_marks(text: str) -> str:
+    """The text with spaces for what ends a word and is not ASCII."""
     if not text.isascii():
         for mark in _MARKS:
             text = text.replace(mark, " ")
-    return text.encode("utf-8", "replace").translate(_TO_SPACES).split()
+    return text
 
 
 def _gauge(model: BadnessModel) -> Gauge:
     shares = np.array([word.share for word in model.words])
     weights = np.array([word.weight for word in model.words])
     roles = np.stack([np.arange(len(weights)) < FREQUENT, np.maximum(weights, 1e-9)])
+    places = {
+        spelling: place
+        for place, word in reversed(list(enumerate(model.words)))  # what two share is the more frequent's
+        for form in word.forms
+        for spelling in _spellings(form)
+    }
+    keys, columns = addressed(places, places.values())
     return Gauge(
-        places={
-            spelling.encode(): place
-            for place, word in reversed(list(enumerate(model.words)))  # what two share is the more frequent's
-            for form in word.forms
-            for spelling in _spellings(form)
-        },
+        keys=keys,
+        columns=columns,
         scarcity=1 / shares,
         chance=(1 - shares) / shares,
         habit=np.array([word.spread**2 for word in model.words]),

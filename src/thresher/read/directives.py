@@ -49,8 +49,8 @@ def directives(headers: Headers, metas: Sequence[tuple[str, str]], now: float) -
 
 
 def is_licence(url: str) -> bool:
-    """Whether a link leads to a licence that is known to be one."""
-    return _LICENCE.match(url) is not None
+    """Whether a link in canonical form leads to a licence that is known to be one."""
+    return "creativecommons" in url and _LICENCE.match(url) is not None  # nearly all links do without a match
 
 
 def _applying(value: str) -> Iterator[str]:

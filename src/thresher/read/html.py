@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from thresher.read.scan import layout as at
+from thresher.read.scan.markup import LESS, ODD, tell_shapes
 from thresher.read.scan.scanner import scan as scan_bytes
 from thresher.read.scan.tables import character_classes, known
 from thresher.read.text import one_line
@@ -31,13 +33,14 @@ Line = NDArray[np.int64]
 Table = NDArray[np.int64]
 
 
-class Anchor(NamedTuple):
+class Anchor(Struct, frozen=True, gc=False):
     """A link as written: where it leads, what it says and the block it stands in."""
 
     href: str
     text: str
     block: int  # index of the block, HIDDEN or UNPLACED
     rel: str
+    shape: int = ODD  # of `href`: whether it needs a URL parser
 
 
 class Markup:
@@ -57,15 +60,16 @@ class Markup:
         self.times: list[tuple[str, str]] = []  # as a machine reads it, and as a human does
         self.bylines: list[str] = []
 
-    def is_mostly_links(self, block: int) -> bool:
-        """Whether half of a block or more is the text of links."""
-        return bool(2 * self.blocks[block, at.B_LINKED] >= self.blocks[block, at.B_LENGTH])
+    def mostly_links(self) -> list[bool]:
+        """For each block, whether half of it or more is the text of links."""
+        mostly: list[bool] = (2 * self.blocks[:, at.B_LINKED] >= self.blocks[:, at.B_LENGTH]).tolist()
+        return mostly
 
 
 def scan(utf8: bytes, max_anchors: int) -> Markup:
     """Scan a page once. At most `max_anchors` links are kept."""
     source = np.frombuffer(utf8, np.uint8)
-    tags = min(utf8.count(b"<"), MAX_TAGS)
+    tags = min(int(np.count_nonzero(source == LESS)), MAX_TAGS)
     room = len(source) + len(source) // 4 + 64  # the longest text: references are at most a fifth shorter
     out, strings = np.empty(room, np.uint8), np.empty(room, np.uint8)
     work = _memory(tags, max_anchors)
@@ -76,18 +80,19 @@ def scan(utf8: bytes, max_anchors: int) -> Markup:
         scan_bytes(source, out, strings, work, _KNOWN, _CLASSES)
     text = out[: work[at.OUT]].tobytes().decode("utf-8", "replace")
     values = strings[: work[at.STRINGS_OUT]].tobytes().decode("utf-8", "replace").split(_SEPARATOR)
-    texts = text.split(_SEPARATOR)[:-1]
     is_normal = unicodedata.is_normalized("NFC", text)
-    if not is_normal:
-        texts = [unicodedata.normalize("NFC", block) for block in texts]
+    shapes = np.empty(work[at.STRINGS], np.uint8)
+    tell_shapes(strings, shapes)
     found = Markup(
         len(utf8),
-        texts,
+        _normal(text.split(_SEPARATOR)[:-1], is_normal),
         _rows(work, at.BLOCKS, at.NEXT_BLOCK, at.BLOCK_ROW),
         _rows(work, at.ELEMENTS, at.NEXT_ELEMENT, at.ELEMENT_ROW),
     )
     _add_notes(found, utf8, text, values, _rows(work, at.NOTES, at.NEXT_NOTE, at.NOTE_ROW))
-    _add_anchors(found, text, is_normal, values, _rows(work, at.ANCHORS, at.NEXT_ANCHOR, at.ANCHOR_ROW))
+    anchors = _rows(work, at.ANCHORS, at.NEXT_ANCHOR, at.ANCHOR_ROW)
+    said = _normal(_said(text, values, anchors), is_normal)
+    _add_anchors(found, values, said, shapes, anchors)
     return found
 
 
@@ -117,15 +122,38 @@ def _rows(work: Line, first: int, following: int, columns: int) -> Table:
     return work[work[first] : work[following]].reshape(-1, columns)
 
 
-def _add_anchors(found: Markup, text: str, is_normal: bool, values: list[str], anchors: Table) -> None:
-    add = found.anchors.append
-    for block, start, end, href, rel, alt in anchors.tolist():
-        said = _piece(text, start, end, MAX_ANCHOR) if end > start else ""
-        if not said and alt >= 0:
-            said = one_line(values[alt][: 4 * MAX_ANCHOR])[:MAX_ANCHOR]
-        elif not is_normal:
-            said = unicodedata.normalize("NFC", said)
-        add(Anchor(values[href], said, block, values[rel].lower() if rel >= 0 else ""))
+def _normal(texts: list[str], are_normal: bool) -> list[str]:
+    return texts if are_normal else [unicodedata.normalize("NFC", text) for text in texts]
+
+
+def _add_anchors(
+    found: Markup, values: list[str], said: list[str], shapes: NDArray[np.uint8], anchors: Table
+) -> None:
+    hrefs, rels = anchors[:, at.A_HREF], anchors[:, at.A_REL]
+    value = values.__getitem__  # the last one is empty, and what is missing has the number -1
+    found.anchors += map(
+        Anchor,
+        map(value, hrefs.tolist()),
+        said,
+        anchors[:, at.A_BLOCK].tolist(),
+        map(str.lower, map(value, rels.tolist())),
+        shapes[hrefs].tolist(),
+    )
+
+
+def _said(text: str, values: list[str], anchors: Table) -> list[str]:
+    """The text of each link, or else of a picture in it."""
+    starts = anchors[:, at.A_START]
+    ends = np.minimum(anchors[:, at.A_END], starts + MAX_ANCHOR)
+    return [
+        said if (said := text[start:end].strip()) and said.isprintable() else _one_line_or(said, values[alt])
+        for start, end, alt in zip(starts.tolist(), ends.tolist(), anchors[:, at.A_ALT].tolist(), strict=True)
+    ]
+
+
+def _one_line_or(said: str, alt: str) -> str:
+    """The odd text of a link in order, or what its picture shows where it has none."""
+    return (said and _piece(said)) or (alt and one_line(alt[: 4 * MAX_ANCHOR])[:MAX_ANCHOR])
 
 
 def _add_notes(found: Markup, utf8: bytes, text: str, values: list[str], notes: Table) -> None:
@@ -147,13 +175,16 @@ def _add_notes(found: Markup, utf8: bytes, text: str, values: list[str], notes: 
                 found.json_ld.append(utf8[start:end].decode("utf-8", "replace"))
         elif kind == at.N_TIME:
             if len(found.times) < MAX_TIMES:
-                found.times.append((values[first].strip(), _piece(text, start, end, MAX_TIME)))
-        elif len(found.bylines) < MAX_BYLINES and (byline := _piece(text, start, end, MAX_BYLINE)):
+                found.times.append((values[first].strip(), _piece(text[start : min(end, start + MAX_TIME)])))
+        elif len(found.bylines) < MAX_BYLINES and (
+            byline := _piece(text[start : min(end, start + MAX_BYLINE)])
+        ):
             found.bylines.append(byline)
 
 
-def _piece(text: str, start: int, end: int, most: int) -> str:
-    piece = text[start : min(end, start + most)].replace(_SEPARATOR, " ").strip()
+def _piece(text: str) -> str:
+    """A piece of the page's text as one line."""
+    piece = text.replace(_SEPARATOR, " ").strip()
     return " ".join(piece.split()) if "\n" in piece else piece  # lines are kept in <pre>
 
 

@@ -40,9 +40,10 @@ class Ballot(dict[str, Votes]):
         places = {code: place for place, code in enumerate(self.candidates)}
         tables: dict[str, dict[str, list[float]]] = {"word": {}, "stem": {}, "end": {}, "part": {}}
         for marker in known:
-            votes = tables[marker.kind].setdefault(marker.text, [0.0] * len(places))
-            for place in (places[code] for code in marker.languages if code in places):
-                votes[place] = max(votes[place], marker.weight)
+            if mine := [places[code] for code in marker.languages if code in places]:
+                votes = tables[marker.kind].setdefault(marker.text, [0.0] * len(places))
+                for place in mine:
+                    votes[place] = max(votes[place], marker.weight)
         worths = group.worths or (1.0,) * len(places)
         self._tables = {
             kind: {

@@ -50,6 +50,8 @@ _BEGINS_A_PAGE = re.compile(
     rb"(?=[\s>])",
     re.IGNORECASE | re.DOTALL,
 )
+# How nearly all pages begin, which spares them the question whether they are feeds.
+_BEGINS_AS_USUAL = re.compile(rb"\s*(?:<!doctype\s[^<>\[]*>\s*)?<html[\s>]", re.IGNORECASE)
 _CONTROLS = bytes([*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 
 
@@ -67,8 +69,8 @@ def sniff_kind(body: bytes, content_type: str) -> Sniffed:
     head = body[:SNIFFED]
     if head.startswith(_MAGIC) or head[4:8] == b"ftyp":
         return Sniffed("other", "binary" if claims_page else "")
-    root = feeds.kind_of(head) if claims_page or mime in _VAGUE_TYPES or mime.endswith("xml") else ""
-    if root:
+    may_be_feed = claims_page or mime in _VAGUE_TYPES or mime.endswith("xml")
+    if may_be_feed and not _BEGINS_AS_USUAL.match(head) and (root := feeds.kind_of(head)):
         return Sniffed(root)
     if claims_page or (mime in _VAGUE_TYPES and _BEGINS_A_PAGE.match(head)):
         return Sniffed("other", "binary") if _is_binary(head) else Sniffed("html")

@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+import numpy as np
+
 from thresher.page import LanguageShare
 from thresher.read.codes import known_languages, nearest, normalise
 from thresher.read.detector import UNKNOWN, Answer, Found, ask, best
 from thresher.read.jury import are_alike, guess, second_opinion
+from thresher.read.scan.words import oddest
 from thresher.read.scripts import may_be, scripts_of
 from thresher.read.text import clean
 from thresher.read.trained import Trained, trained_languages
@@ -17,9 +20,13 @@ from thresher.read.trained import Trained, trained_languages
 __all__ = ["known_languages", "languages", "nearest", "normalise", "paragraph_languages"]
 
 PIECES, LONG_PIECE = 16, 400  # a longer text is looked at in so many places of so many characters
+MUCH = 2_500  # characters of which some places are asked about first …
+PLACES, PLACE = 10, 128  # … so many, of so many characters, …
+ODD_PLACE = 200  # … and so many that are least like the rest
 SHORT = 200  # bytes up to which the script is held against the detector's answer
 MUCH_UNKNOWN = 0.05  # of a text; less is names and numbers
 NEARLY_ALL = 99  # percent: what the detector says of a text in one language
+MOSTLY = 90  # percent: and what it says at least of a few words in it
 CRUMBS = 10  # percent; so little is not worth a second opinion, and a look-alike of the main language is that
 HEARD = 2_000  # bytes of what the detector takes for one language that get a second opinion
 
@@ -34,7 +41,11 @@ def languages(text: str) -> tuple[LanguageShare, ...]:
     """Up to three languages of a clean text with their shares, the largest first."""
     sample = _sample(text)
     rivals = _plausible(sample)
-    percents = (rivals and _with_trained(sample, rivals)) or _percents(sample, ask(sample))
+    percents = (
+        (rivals and _with_trained(sample, rivals))
+        or (len(sample) >= MUCH and _if_in_one(sample))
+        or _percents(sample, ask(sample))
+    )
     size = len(text.encode("utf-8", "replace"))
     largest = sorted(percents.items(), key=lambda item: -item[1])[:3]
     return tuple(
@@ -68,6 +79,23 @@ def _sample(text: str) -> str:
         return text
     step = len(text) // PIECES
     return "\n".join(text[start : start + LONG_PIECE] for start in range(0, step * PIECES, step))
+
+
+def _if_in_one(sample: str) -> dict[str, int]:
+    """The percentage where a text is all in one language; empty where it may not be.
+
+    The detector takes its time by the length of a text. Much of that is saved where some places of the text
+    are in one language and the place that is least like the rest is in the same.
+    """
+    start = oddest(np.frombuffer(sample.encode("utf-32-le", "replace"), dtype=np.uint32), ODD_PLACE)
+    odd = ask(sample[start : start + ODD_PLACE]).found
+    if len(odd) != 1 or odd[0].percent < MOSTLY:
+        return {}
+    step = len(sample) // PLACES
+    places = range((step - PLACE) // 2, step * PLACES, step)
+    answer = ask("\n".join(sample[place : place + PLACE] for place in places))
+    is_clear = len(answer.found) == 1 and answer.found[0].percent >= NEARLY_ALL
+    return _percents(sample, answer) if is_clear and answer.found[0].code == odd[0].code else {}
 
 
 def _percents(text: str, answer: Answer) -> dict[str, int]:

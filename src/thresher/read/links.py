@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from thresher.page import Link
 from thresher.read.directives import is_licence
-from thresher.read.html import HIDDEN, UNPLACED, Markup
-from thresher.url import canonical
+from thresher.read.html import UNPLACED, Markup
+from thresher.url import MAX_URL_LENGTH, canonical, roots
 
 UNKNOWN = 0.5  # the score of a link that stands in no block
 
@@ -23,22 +23,29 @@ def links(
 
     Blocks that score below the cut are the text of the page.
     """
-    absolute = _Absolute(canonical(markup.base, page_url) or page_url if markup.base else page_url)
-    places = _Places(markup, scores, cut)
+    base = canonical(markup.base, page_url) or page_url if markup.base else page_url
+    absolute = _Absolute(base)
+    before = roots(base)
+    prefixes = ("", "", *before) if before else ()  # by the shape of an address
+    mostly_links = [*markup.mostly_links(), True, True]
+    # Two more: a picture after all text stands in no block, so take the last; and -1 is HIDDEN.
+    places = [*scores, scores[-1] if scores else 1.0, 1.0]
     said: dict[str, str] = {}  # what the head of the page says of a URL
     placed: dict[str, Link] = {}
-    for href, text, block, rel in markup.anchors:
-        if href.startswith("#") or (url := absolute[href]) is None:
+    for anchor in markup.anchors:
+        url = prefixes[anchor.shape] + anchor.href if anchor.shape and prefixes else absolute[anchor.href]
+        if url is None or len(url) > MAX_URL_LENGTH:
             continue
-        if block == UNPLACED:
-            said[url] = f"{said[url]} {rel}" if url in said else rel
+        if anchor.block == UNPLACED:
+            said[url] = f"{said[url]} {anchor.rel}" if url in said else anchor.rel
             continue
         earlier = placed.get(url)
-        score, in_text = places[block]
+        score = places[anchor.block]
         if earlier.boilerplate > score if earlier else len(placed) < max_links:
-            placed[url] = Link(url, text, score, in_text, rel)
-    target = absolute[refresh_target(markup)]
-    if target:
+            in_text = score < cut and not mostly_links[anchor.block]
+            placed[url] = Link(url, anchor.text, score, in_text, anchor.rel)
+    refresh = refresh_target(markup)
+    if refresh and (target := canonical(refresh, base)):
         said[target] = f"{said.get(target, '')} refresh".lstrip()
     return _merged(said, placed)[:max_links]
 
@@ -53,20 +60,21 @@ def refresh_target(markup: Markup) -> str:
 
 def licence(found: Sequence[Link]) -> str:
     """The licence that a page links to as its own: by rel="license", or a known one."""
-    declared = next((link.url for link in found if "license" in link.rel.split()), "")
+    declared = next((link.url for link in found if link.rel and "license" in link.rel.split()), "")
     return declared or next((link.url for link in found if is_licence(link.url)), "")
 
 
 class _Absolute(dict[str, str | None]):
-    """Canonical URLs by the way they are written on one page; each is worked out once."""
+    """Canonical URLs by the way they are written on one page, or None for those that lead nowhere else."""
 
     def __init__(self, base: str) -> None:
-        super().__init__({"": None})  # an empty link leads to the page itself
         self.base = base
         self.site = "/".join(base.split("/", 3)[:3]) + "/"
 
     def __missing__(self, href: str) -> str | None:
-        if href.startswith(("http://", "https://")):
+        if not href or href.startswith("#"):
+            url = None  # to the page itself
+        elif href.startswith(("http://", "https://")):
             url = _of_site(href, "")
         elif href.startswith("/") and not href.startswith("//"):
             url = _of_site(href, self.site)
@@ -80,24 +88,6 @@ class _Absolute(dict[str, str | None]):
 def _of_site(href: str, site: str) -> str | None:
     """A link that means the same on every page of a site; remembered, because sites repeat their menus."""
     return canonical(href, site or None)
-
-
-class _Places(dict[int, tuple[float, bool]]):
-    """The score of a block, and whether a link in it stands in running text; each is worked out once."""
-
-    def __init__(self, markup: Markup, scores: Sequence[float], cut: float) -> None:
-        super().__init__({HIDDEN: (1.0, False)})
-        self.cut = cut
-        self.markup = markup
-        self.scores = scores
-
-    def __missing__(self, block: int) -> tuple[float, bool]:
-        if block < len(self.scores):
-            score = self.scores[block]
-            self[block] = score, score < self.cut and not self.markup.is_mostly_links(block)
-        else:  # a picture after all text stands in no block: take the last
-            self[block] = self.scores[-1] if self.scores else 1.0, False
-        return self[block]
 
 
 def _merged(said: dict[str, str], placed: dict[str, Link]) -> tuple[Link, ...]:

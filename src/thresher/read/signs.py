@@ -30,7 +30,7 @@ from thresher.read.scan.words import (
     repeat,
     sketch,
 )
-from thresher.url import domain, host
+from thresher.url import domain
 
 LOOKED_AT = 5_000  # characters of a text, from its beginning
 LINKS_LOOKED_AT = 500
@@ -145,8 +145,16 @@ def _link_farm(links: Sequence[Link], page_url: str, length: int) -> float:
     """Many sites that are called by the same few words; lists of friends call each by its name."""
     if not _crowd(len(links), length):
         return 0.0  # without a look at where they lead: so it is with nearly all pages
-    own = _site(page_url)
-    outside = [(site, link.anchor) for link in links if link.anchor and (site := _site(link.url)) != own]
+    hosts = [_host(link.url) for link in links]
+    if not _crowd(len(set(hosts)), length):
+        return 0.0
+    sites = {name: domain(name) for name in set(hosts)}
+    own = domain(_host(page_url))
+    outside = [
+        (sites[name], link.anchor)
+        for name, link in zip(hosts, links, strict=True)
+        if link.anchor and sites[name] != own
+    ]
     crowd = _crowd(len({site for site, _ in outside}), length)
     said = "\n".join({anchor.lower() for _, anchor in outside}).split() if crowd else []
     return min(crowd, _ramp(1 - len(set(said)) / len(said), FARM_ANCHORS)) if said else 0.0
@@ -163,7 +171,7 @@ def _doorway(links: Sequence[Link], found: Measures) -> float:
     word = _ramp(found.cover, DOOR_WORD)
     if not word or len(links) < DOOR_LINKS[0]:
         return 0.0
-    anchors = {link.anchor.lower() for link in links if " " in link.anchor}
+    anchors = set("\n".join(link.anchor for link in links if " " in link.anchor).lower().split("\n"))
     shared = Counter(filter(_is_long, "\n".join(anchors).split()))
     if not shared:
         return 0.0
@@ -175,8 +183,8 @@ def _is_long(word: str) -> bool:
     return len(word) >= LONG
 
 
-def _site(url: str) -> str:
-    return domain(host(url)) if url.count("/") >= 2 else ""
+def _host(url: str) -> str:
+    return url.partition("//")[2].partition("/")[0]  # "" of what is no URL
 
 
 def _ramp(value: float, between: tuple[float, float]) -> float:

@@ -177,12 +177,12 @@ def character_classes() -> Bytes:
 def known() -> Line:
     """All that is known before a scan, in one array: the places of its tables, then the tables."""
     numbers = _tag_numbers()
-    references, rows = _addressed(html5, range(len(html5)))
+    references, rows = addressed(html5, range(len(html5)))
     meanings = list(html5.values())
     codes = [[ord(character) for character in f"{meanings[row]}\0"[:2]] for row in rows.tolist()]
-    tags, tag_numbers = _addressed(numbers, numbers.values())
-    attributes, attribute_numbers = _addressed(_ATTRIBUTES, _ATTRIBUTES.values())
-    roles, role_places = _addressed(_ROLES, _ROLES.values())
+    tags, tag_numbers = addressed(numbers, numbers.values())
+    attributes, attribute_numbers = addressed(_ATTRIBUTES, _ATTRIBUTES.values())
+    roles, role_places = addressed(_ROLES, _ROLES.values())
     steps, says = _automaton(_SPOKEN)
     parts = {
         at.K_REFERENCES: references,
@@ -209,8 +209,8 @@ def known() -> Line:
     return np.concatenate([header, *parts.values()])
 
 
-def _addressed(names: Iterable[str], numbers: Iterable[int]) -> tuple[Line, Line]:
-    """A table of open addresses that is at most a quarter full."""
+def addressed(names: Iterable[str], numbers: Iterable[int]) -> tuple[Line, Line]:
+    """A table of open addresses that is at most a quarter full: keys of names, and a number for each."""
     entries = [(hash_of(name), number) for name, number in zip(names, numbers, strict=True)]
     size = 1 << (4 * len(entries)).bit_length()
     keys, values = np.zeros(size, np.int64), np.zeros(size, np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from thresher.read.scan import layout as at
 from thresher.read.scan.kernel import inlined, inner
 
@@ -14,7 +16,7 @@ LOWER = 32  # the bit that makes a small letter of a capital
 
 
 @inlined
-def find_key(known, table, size, value):
+def find_key(known: Any, table: Any, size: Any, value: Any) -> Any:
     """Which place in a table of open addresses a hash has, or -1. Some places are always empty (0)."""
     key = value & HASH_MASK | 1
     mask = size - 1

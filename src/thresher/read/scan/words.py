@@ -11,7 +11,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from thresher.read.scan.kernel import BYTES, NUMBER, NUMBERS, kernel
+from thresher.read.scan.kernel import BYTES, FLOATS, NUMBER, NUMBERS, SOURCE, kernel
+from thresher.read.scan.text import HASH_FACTOR, HASH_SEED, find_key
 
 STEM = 7  # letters by which words are told apart, so that one word in many forms is one
 LONG = 4  # letters of words that hardly ever are function words
@@ -50,6 +51,10 @@ NO_CLASSES = np.empty(0, dtype=np.uint64)
 _ONE, _HALF = np.uint64(1), np.uint64(32)
 _SLOTS = 4_096  # more than MOST_WORDS, so that there always is a free one
 _TO_SLOT = np.uint64(64 - 12)
+_GROUPS = 8_192  # slots for groups of three characters; the few that share one do no harm
+_TO_GROUP, _CHARACTER_BITS = np.uint64(64 - 13), np.uint64(21)
+_MOST = 1_023  # times that a group is counted
+_LOGARITHMS = (16 * np.log2(np.maximum(1, np.arange(_MOST + 1)))).astype(np.uint8)  # of counts
 
 
 def _kinds() -> NDArray[np.uint8]:
@@ -177,3 +182,48 @@ def sketch(least: Any) -> Any:
             known += 1
             bits |= run >> _HALF & _ONE
     return max(bits, _ONE) if 2 * known > len(least) else np.uint64(0)
+
+
+@kernel(NUMBER, SOURCE, BYTES, NUMBERS, NUMBERS, FLOATS)
+def count_known(text: Any, ends: Any, keys: Any, columns: Any, counts: Any) -> int:
+    """Count the words of a text that are in a table of open addresses; how many words there are in all.
+
+    `ends` tells the bytes that are in no word; each key has a column that it is counted in.
+    """
+    size = 0
+    value = HASH_SEED
+    in_word = False
+    for place in range(len(text) + 1):
+        if place < len(text) and not ends[text[place]]:
+            value = (value ^ text[place]) * HASH_FACTOR
+            in_word = True
+        elif in_word:
+            row = find_key(keys, 0, len(keys), value)
+            if row >= 0:
+                counts[columns[row]] += 1.0
+            size += 1
+            value = HASH_SEED
+            in_word = False
+    return size
+
+
+@kernel(NUMBER, _CODES, NUMBER)
+def oddest(codes: Any, width: int) -> int:
+    """Where the stretch of so many characters begins whose groups of three are the rarest in the text."""
+    slots = np.empty(len(codes), dtype=np.int32)
+    counts = np.zeros(_GROUPS, dtype=np.int32)
+    group = np.uint64(0)
+    for place in range(len(codes)):
+        group = group << _CHARACTER_BITS | np.uint64(codes[place])
+        slots[place] = np.int32((group << _ONE) * ODD >> _TO_GROUP)  # without the fourth character
+        counts[slots[place]] += 1
+    found = common = least = 0
+    for place in range(len(codes)):
+        common += _LOGARITHMS[min(counts[slots[place]], _MOST)]
+        if place < width:
+            least = common
+        else:
+            common -= _LOGARITHMS[min(counts[slots[place - width]], _MOST)]
+            if common < least:
+                least, found = common, place - width + 1
+    return found
