@@ -11,8 +11,8 @@ speed: pages of 30 to 80 KB per processor second. All readers get the same decod
 links: boilerplate scores of blocks and of the links in them, against gold blocks: precision and recall of
 boilerplate at 0.5, expected calibration error.
 markup: links and visible words of all pages, against those in the tree of a real HTML parser.
-held-out: each set read by a model that never saw it, trained on the others and on the set `--taught`. Needs
-LightGBM.
+held-out: each set read by a model that never saw it, trained on the others and on the set `--taught` (see
+`bench.teach`). Needs LightGBM.
 """
 
 from __future__ import annotations
@@ -204,12 +204,11 @@ class Judged:
 
 
 def _held_out(pages: Sequence[GoldPage], test: Sequence[GoldPage], taught: Sequence[GoldPage]) -> None:
-    """Each set read by a model that was trained on the others, where text that a machine found counts for more."""
+    """Each set read by a model that was trained on the others, and on pages that nobody marked."""
     rows = []
-    weights = dict.fromkeys(SETS, 0.5) if taught else {}
     for name in dict.fromkeys(page.set for page in test):
         say(f"held out: {name}")
-        trees = Trees(train([*(page for page in pages if page.set != name), *taught], weights))
+        trees = Trees(train([page for page in pages if page.set != name], taught))
         chosen = [page for page in test if page.set == name]
         rows.append(
             {"name": "held-out", **_quality(chosen, {_key(page): _text(page, trees) for page in chosen})}

@@ -1,10 +1,10 @@
-"""Make a set to learn from: pages that nobody marked, with the text that another reader finds in them.
+"""Make a set to learn from: pages that nobody marked, with the texts that other readers find in them.
 
-python -m bench.teach PAGES OUT [--each 16]
+python -m bench.teach OUT PAGES… [--each 16]
 
-PAGES has a folder for each site with its saved pages. OUT becomes a set as `thresher.lab.gold` describes it, of at
-most so many pages of each site. What is learned from it are kinds of pages that no gold has; the teacher's mistakes
-average out over many of them.
+PAGES have a folder for each site with its saved pages. OUT becomes a set as `thresher.lab.gold` describes it, of at
+most so many pages of each site: gold is what trafilatura finds, others are what readability and resiliparse find.
+What is learned from it are kinds of pages that no gold has; the teachers' mistakes average out over many of them.
 """
 
 from __future__ import annotations
@@ -14,61 +14,69 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from bench.measure import ROOT, peers_python, say
+from thresher.read.decode import decode
 
-SIZES = range(4_000, 300_000)  # bytes of a page that is worth a lesson
-MIN_TEXT = 200  # characters that the teacher has to find
+SIZES = range(4_000, 600_000)  # bytes of a page that is worth a lesson
+MIN_TEXT = 200  # characters that the first teacher has to find
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.teach", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("pages", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("pages", nargs="+", type=Path)
     parser.add_argument("--each", type=int, default=16, help="pages of a site at most")
     asked = parser.parse_args()
-    if not asked.pages.is_dir():
-        sys.exit(
-            f"bench.teach: {asked.pages} is no folder; give one with a folder of saved pages for each site"
-        )
+    for folder in asked.pages:
+        if not folder.is_dir():
+            sys.exit(
+                f"bench.teach: {folder} is no folder; give one with a folder of saved pages for each site"
+            )
     chosen = _chosen(asked.pages, asked.each)
     say(f"{len(chosen):,} pages")
     lines = "".join(json.dumps({"html": html}) + "\n" for _, html in chosen)
     teacher = [peers_python(), ROOT / "bench" / "peers" / "teacher.py"]
     answer = subprocess.run(teacher, input=lines, text=True, check=True, stdout=subprocess.PIPE).stdout
-    for folder in ("html", "gold"):
-        (asked.out / folder).mkdir(parents=True, exist_ok=True)
-    known = []
-    for number, ((site, html), said) in enumerate(zip(chosen, answer.splitlines(), strict=True)):
-        text = json.loads(said)
-        if len(text) >= MIN_TEXT:
-            (asked.out / "html" / f"{number:05}.html").write_text(html, "utf-8")
-            (asked.out / "gold" / f"{number:05}.txt").write_text(text, "utf-8")
-            known.append(json.dumps({"id": f"{number:05}", "host": site}))
-    (asked.out / "pages.jsonl").write_text("\n".join(known), "utf-8")
-    say(f"{len(known):,} of them are in {asked.out}")
+    count = _write(asked.out, chosen, map(json.loads, answer.splitlines()))
+    say(f"{count:,} of them are in {asked.out}")
 
 
-def _chosen(folder: Path, each: int) -> list[tuple[str, str]]:
+def _chosen(folders: Sequence[Path], each: int) -> list[tuple[str, str]]:
     """Sites and pages, drawn at random but always the same."""
     dice = random.Random(5)
     found = []
-    for site in sorted(path for path in folder.iterdir() if path.is_dir()):
+    for site in sorted(path for folder in folders for path in folder.iterdir() if path.is_dir()):
         files = sorted(path for path in site.rglob("*") if path.is_file() and path.stat().st_size in SIZES)
         dice.shuffle(files)
         pages = (html for path in files if (html := _page(path)))
-        found += [(site.name, html) for html, _ in zip(pages, range(each), strict=False)]
+        found += [(site.name, html) for html in islice(pages, each)]
     return found
 
 
 def _page(path: Path) -> str:
-    """A page of HTML in UTF-8, or ""."""
-    try:
-        html = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        return ""
+    """A page of HTML, or ""."""
+    html = decode(path.read_bytes(), "", "").utf8.decode("utf-8", "replace")
     return html if "<html" in html[:5_000].lower() else ""
+
+
+def _write(out: Path, chosen: Sequence[tuple[str, str]], answers: Iterable[list[str]]) -> int:
+    """Write the set; how many pages have enough text to be in it."""
+    for folder in ("html", "gold", "others"):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    known = []
+    for number, ((site, html), (text, *others)) in enumerate(zip(chosen, answers, strict=True)):
+        if len(text) >= MIN_TEXT:
+            (out / "html" / f"{number:05}.html").write_text(html, "utf-8")
+            (out / "gold" / f"{number:05}.txt").write_text(text, "utf-8")
+            for place, other in enumerate(others):
+                (out / "others" / f"{number:05}.{place}.txt").write_text(other, "utf-8")
+            known.append(json.dumps({"id": f"{number:05}", "host": site}))
+    (out / "pages.jsonl").write_text("\n".join(known), "utf-8")
+    return len(known)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.config import ConfigError
-from thresher.read.boilerplate import Model, Trees, score
+from thresher.read.boilerplate import Forest, Model, Trees, score
 from thresher.read.html import scan
 
 SENTENCES = {
@@ -81,6 +81,14 @@ def test_a_cookie_notice_in_full_sentences_is_boilerplate() -> None:
     assert found[notice] > 0.5
 
 
+def test_a_page_about_cookies_has_text_whatever_it_is_called() -> None:
+    text = f"<p>{SENTENCES['cs']}</p>" * 5
+    assert (
+        max(scores(f'<body class="cookie-bar-shown"><article class="cookies">{text}</article>').values())
+        < 0.5
+    )
+
+
 def test_paragraphs_made_by_line_breaks_alone_are_text() -> None:
     found = scores(f"<table><tr><td>{SENTENCES['cs']}<br><br>{SENTENCES['cs'][:99]}<br><br>Konec.</table>")
     assert found[SENTENCES["cs"]] < 0.5
@@ -112,5 +120,5 @@ def test_every_block_has_a_score_from_zero_to_one(parts: list[tuple[str, str]]) 
 
 
 def test_a_model_of_other_measures_is_refused_with_the_cure() -> None:
-    with pytest.raises(ConfigError, match=r"of 3 measures.*grow it anew"):
-        Trees(Model(3, *[b""] * 7))
+    with pytest.raises(ConfigError, match=r"of 3 and 2 measures.*grow it anew"):
+        Trees(Model(3, 2, b"", Forest(1, b"", b"", b""), b"", Forest(1, b"", b"", b"")))

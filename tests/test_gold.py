@@ -56,6 +56,16 @@ def of_host(host: str) -> GoldPage:
 # Loading
 
 
+def test_what_others_say_comes_with_the_page_they_speak_of(tmp_path: Path) -> None:
+    folder = write_set(tmp_path / "own", {"a.1": ("<p>x", "x"), "b": ("<p>y", "y")})
+    (folder / "others").mkdir()
+    for name, text in {"a.1.ann": "x!", "a.1.bob": "<p>x?</p>", "c.ann": "z"}.items():
+        (folder / "others" / f"{name}.txt").write_text(text, "utf-8")
+    first, second = load([folder])
+    assert sorted(text.strip() for text in first.others) == ["x!", "x?"]
+    assert second.others == ()
+
+
 def test_a_page_comes_with_its_text_its_kind_and_its_site(tmp_path: Path) -> None:
     known = [
         {"id": "b", "page_type": "forum", "domain": "www.example.co.uk"},

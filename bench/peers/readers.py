@@ -83,6 +83,8 @@ def resiliparse():
 
 READERS = {  # name: package, function, settings; another mode of a reader is another row
     "thresher": ("thresher", thresher, {}),
+    "thresher precision": ("thresher", thresher, {"mode": "precision"}),
+    "thresher recall": ("thresher", thresher, {"mode": "recall"}),
     "trafilatura": ("trafilatura", trafilatura, {}),
     "trafilatura fast": ("trafilatura", trafilatura, {"fast": True}),
     "trafilatura precision": ("trafilatura", trafilatura, {"favor_precision": True}),

@@ -1,10 +1,12 @@
-"""Runs in an environment of its own: pages as lines of JSON come in, their texts as lines of JSON go out."""
+"""Runs in an environment of its own: pages as lines of JSON come in, lists of the texts found in them go out."""
 
 import json
 import sys
 
-import trafilatura
+import readers
+
+TEACHERS = (readers.trafilatura(include_comments=False), readers.readability(), readers.resiliparse())
 
 for line in sys.stdin:
-    text = trafilatura.extract(json.loads(line)["html"], include_comments=False)
-    print(json.dumps(text or ""), flush=True)
+    page = json.loads(line)
+    print(json.dumps([text_of(page) for text_of in TEACHERS]), flush=True)

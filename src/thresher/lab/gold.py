@@ -4,6 +4,7 @@ A set is a folder, or a .tar.gz of one, of this form; everything is read as UTF-
 
     html/ID or html/ID.html     the page
     gold/ID or gold/ID.txt      its text, plain or in <p> paragraphs; where it is empty, the page is left out
+    others/ID.NAME.txt          may be missing: what others say is its text
     pages.jsonl                 may be missing: {"id": …} and what is known of a page, of "language" or
                                 "page_type" (its kind) and "domain", "host" or "url" (its site)
 
@@ -78,6 +79,7 @@ class GoldPage(Struct, frozen=True):
     kind: str  # its language or its type of page, or ""
     html: str
     text: str
+    others: tuple[str, ...] = ()  # what others say is its text
 
 
 class F1(NamedTuple):
@@ -228,6 +230,7 @@ def _load_set(path: Path) -> list[GoldPage]:
     name = path.name.removesuffix(".tar.gz")
     pages: dict[str, str] = {}
     texts: dict[str, str] = {}
+    others: defaultdict[str, list[str]] = defaultdict(list)
     known: dict[str, _Known] = {}
     for inner, content in _files(path):
         if inner.name == "pages.jsonl":
@@ -236,17 +239,19 @@ def _load_set(path: Path) -> list[GoldPage]:
             pages[inner.name.removesuffix(".html")] = content
         elif inner.parent.name == "gold":
             texts[inner.name.removesuffix(".txt")] = _plain(content)
+        elif inner.parent.name == "others":
+            others[inner.name.removesuffix(".txt").rpartition(".")[0]].append(_plain(content))
     ids = sorted(id for id in pages.keys() & texts.keys() if texts[id].strip())
     if not ids:
         raise ConfigError(
             f"{path} has no page html/ID or html/ID.html with its text in gold/ID or gold/ID.txt"
         )
-    return [_page(name, known.get(id) or _Known(id), pages[id], texts[id]) for id in ids]
+    return [_page(name, known.get(id) or _Known(id), pages[id], texts[id], others[id]) for id in ids]
 
 
-def _page(name: str, known: _Known, html: str, text: str) -> GoldPage:
+def _page(name: str, known: _Known, html: str, text: str, others: Iterable[str]) -> GoldPage:
     site = _site_known(known) or _site_of(html) or f"{known.id}.{name}.invalid"
-    return GoldPage(name, known.id, site, known.language or known.page_type, html, text)
+    return GoldPage(name, known.id, site, known.language or known.page_type, html, text, tuple(others))
 
 
 def _files(path: Path) -> Iterator[tuple[PurePosixPath, str]]:
@@ -267,7 +272,7 @@ def _files(path: Path) -> Iterator[tuple[PurePosixPath, str]]:
 
 
 def _folder(folder: Path) -> Iterator[_File]:
-    for pattern in ("pages.jsonl", "html/*", "gold/*"):
+    for pattern in ("pages.jsonl", "html/*", "gold/*", "others/*"):
         for path in folder.glob(pattern):
             yield str(path.relative_to(folder)), path.stat().st_size, path.read_bytes
 

@@ -1,11 +1,14 @@
 """Grow the trees that tell text from boilerplate, from pages whose text is known.
 
-    python -m thresher.lab.train_boilerplate GOLD… [--out FILE] [--all] [--weight SET=0.5]
+    python -m thresher.lab.train_boilerplate GOLD… [--taught SET…] [--out FILE] [--all]
 
-GOLD are sets as `thresher.lab.gold` describes them. Only the sites of the training half are learned from, so that
-the other half can be used to measure; `--all` learns from both. A page of one set counts as much as one of another,
-unless the set is given a weight: one whose text was found by a machine teaches kinds of pages that people have not
-marked, but also that machine's mistakes.
+GOLD and SET are sets as `thresher.lab.gold` describes them. Those who marked one set agree on what text is, and are
+at odds with those who marked another; so each GOLD grows trees of its own, and further ones learn which pages are
+like those of which set. Pages like none of them are read by what was learned from all `--taught` sets: many kinds
+of pages that nobody marked, with the texts that several readers find in them.
+
+Only the sites of the training half are learned from, so that the other half can be used to measure; `--all` learns
+from both. Taught sets are always learned from whole.
 
 Needs LightGBM: pip install 'thresher[train]'
 """
@@ -14,8 +17,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,26 +29,25 @@ from numpy.typing import NDArray
 
 from thresher.config import ConfigError
 from thresher.lab.gold import UNCLEAR, GoldPage, labels, load, split
-from thresher.read.boilerplate import DATA, Model, measured
+from thresher.read.boilerplate import DATA, REMARKS, Forest, Model, measured, remarks
 from thresher.read.html import Markup, scan
+from thresher.read.scan.layout import B_LENGTH
 from thresher.read.scan.surroundings import MEASURES, OWN_MEASURES
 
 MAX_ANCHORS = 20_000
+BY_LENGTH = 0.75  # how much of what a block counts is by its length; the rest is for being there
 RIDGE = 1.0  # how strongly the weights of the first guess are held to nothing
 ROUNDS = 12  # of Newton's method; it settles in fewer
-EMPTIED, EMPTIED_WEIGHT = 4, 0.1  # every so many pages are learned from once more, without their text
-TREES = 100
+EMPTIED, EMPTIED_WEIGHT = 4, 0.02  # every so many pages are learned from once more, without their text
+DOUBT = 3.0  # how much more pages have to look like those of a GOLD than like any others to be read as one
+TREES, DEPTH, LEAVES = 60, 5, 16
+PAGE_TREES, PAGE_DEPTH, PAGE_LEAVES = 120, 3, 8  # for each kind of page
 SETTINGS = {
-    "objective": "binary",
-    "num_leaves": 24,
-    "max_depth": 6,  # all blocks go down as many steps as the deepest leaf has
     "learning_rate": 0.12,
-    "min_data_in_leaf": 60,
     "feature_fraction": 0.6,
     "bagging_fraction": 0.8,
     "bagging_freq": 1,
     "lambda_l2": 5.0,
-    "max_bin": 63,
     "seed": 1,
     "deterministic": True,
     "force_row_wise": True,
@@ -58,43 +62,45 @@ def main() -> None:
         prog="python -m thresher.lab.train_boilerplate", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("gold", nargs="+", type=Path, help="sets of pages with their text")
+    parser.add_argument(
+        "--taught", action="append", default=[], type=Path, help="a set of pages that nobody marked"
+    )
     parser.add_argument("--out", type=Path, default=DATA, help="where the model goes: %(default)s")
     parser.add_argument("--all", action="store_true", help="learn from all sites, not from half of them")
-    parser.add_argument(
-        "--weight", action="append", default=[], metavar="SET=NUMBER", help="of a page of a set"
-    )
     asked = parser.parse_args()
     try:
-        pages = [page for page in load(asked.gold) if asked.all or split(page) == "train"]
-        weights = {name: float(number) for name, _, number in (item.partition("=") for item in asked.weight)}
-    except (ConfigError, ValueError) as fault:
+        marked = [page for page in load(asked.gold) if asked.all or split(page) == "train"]
+        taught = load(asked.taught)
+    except ConfigError as fault:
         sys.exit(f"train_boilerplate: {fault}")
-    if not pages:
+    if not marked:
         sys.exit("train_boilerplate: no page to learn from; take a gold of more sites, or --all")
-    print(f"learning from {len(pages):,} pages …", file=sys.stderr)
-    model = train(pages, weights)
+    print(f"learning from {len(marked) + len(taught):,} pages …", file=sys.stderr)
+    model = train(marked, taught)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_bytes(msgspec.msgpack.encode(model))
     print(f"{asked.out}: {asked.out.stat().st_size:,} bytes", file=sys.stderr)
 
 
-def train(pages: Sequence[GoldPage], weights: Mapping[str, float] | None = None) -> Model:
-    """A model of these pages; `weights` say how much a page of a set counts, 1 where they do not."""
-    lessons: list[_Lesson] = []
-    for number, page in enumerate(pages):
-        markup = scan(page.html.encode("utf-8", "replace"), MAX_ANCHORS)
-        lesson = _Lesson(markup, labels(markup.texts, page.text), (weights or {}).get(page.set, 1.0))
-        lessons.append(lesson)
-        if number % EMPTIED == 0:
-            lessons.append(_emptied(lesson))
-    shares = np.concatenate([lesson.shares for lesson in lessons])
-    clear = (shares <= UNCLEAR[0]) | (shares >= UNCLEAR[1])
-    is_text = (shares[clear] > 0.5).astype(np.float64)
-    importance = np.concatenate([_importance(lesson.markup) * lesson.weight for lesson in lessons])[clear]
-    importance /= importance.mean()
-    alone = _table(lessons, np.zeros(OWN_MEASURES + 1))[clear, :OWN_MEASURES]
-    guess = _first_guess(alone, is_text, importance)
-    return _grown(_table(lessons, guess)[clear], is_text, importance, guess)
+def train(marked: Iterable[GoldPage], taught: Iterable[GoldPage] = ()) -> Model:
+    """A model of pages that people marked, set by set, and of others."""
+    lessons: dict[str, list[_Lesson]] = {}
+    for page in marked:
+        lessons.setdefault(page.set, []).append(_lesson(page))
+    leanings = [0.0] * len(lessons)
+    if others := [_lesson(page) for page in taught]:
+        lessons[""] = others
+        leanings.append(np.log(DOUBT))
+    kinds = [[*each, *map(_emptied, each[::EMPTIED])] for each in lessons.values()]
+    guess = _first_guess([lesson for kind in kinds for lesson in kind])
+    return Model(
+        MEASURES,
+        REMARKS,
+        guess.tobytes(),
+        _joined(_page_trees(list(lessons.values()), guess), PAGE_DEPTH),
+        np.array(leanings).tobytes(),
+        _joined([tree for kind in kinds for tree in _block_trees(kind, guess)], DEPTH),
+    )
 
 
 class _Lesson(NamedTuple):
@@ -105,6 +111,23 @@ class _Lesson(NamedTuple):
     weight: float
 
 
+def _lesson(page: GoldPage) -> _Lesson:
+    """A page by all that is said of its text. The first to speak counts as much as all others together.
+
+    Pages on which they agree count more.
+    """
+    markup = scan(page.html.encode("utf-8", "replace"), MAX_ANCHORS)
+    said = [labels(markup.texts, text) for text in (page.text, *page.others)]
+    others = np.mean(said[1:] or said, axis=0)
+    return _Lesson(markup, (said[0] + others) / 2, _agreement(said, _lengths(markup)))
+
+
+def _agreement(said: Sequence[Floats], lengths: Floats) -> float:
+    """How much of their texts any two have in common, a mean."""
+    pairs = [(2 * lengths @ np.minimum(a, b), lengths @ (a + b)) for a, b in combinations(said, 2)]
+    return fmean(common / total if total else 1.0 for common, total in pairs) if pairs else 1.0
+
+
 def _emptied(lesson: _Lesson) -> _Lesson:
     """The page without its text: nobody marks pages that hold none, but the web is full of them."""
     left = np.flatnonzero(lesson.shares <= UNCLEAR[0])
@@ -113,21 +136,37 @@ def _emptied(lesson: _Lesson) -> _Lesson:
     return _Lesson(markup, lesson.shares[left], EMPTIED_WEIGHT * lesson.weight)
 
 
-def _table(lessons: Sequence[_Lesson], guess: Floats) -> Floats:
-    return np.concatenate([measured(lesson.markup, guess) for lesson in lessons])
+def _lengths(markup: Markup) -> Floats:
+    return markup.blocks[:, B_LENGTH].astype(np.float64)
+
+
+class _Rows(NamedTuple):
+    """Blocks that are clearly text or clearly not."""
+
+    table: Floats
+    is_text: Floats
+    importance: Floats
+
+
+def _rows(lessons: Sequence[_Lesson], guess: Floats) -> _Rows:
+    shares = np.concatenate([lesson.shares for lesson in lessons])
+    clear = (shares <= UNCLEAR[0]) | (shares >= UNCLEAR[1])
+    table = np.concatenate([measured(lesson.markup, guess) for lesson in lessons])[clear]
+    importance = np.concatenate([_importance(lesson.markup) * lesson.weight for lesson in lessons])[clear]
+    return _Rows(table, (shares[clear] > 0.5).astype(np.float64), importance / importance.mean())
 
 
 def _importance(markup: Markup) -> Floats:
-    """How much each block counts: half by its length, half for being there; all pages alike."""
-    if not markup.texts:
-        return np.empty(0)
-    lengths = markup.blocks[:, 0].astype(np.float64)
-    shares: Floats = 0.5 * lengths / lengths.sum() + 0.5 / len(lengths)
+    """How much each block counts; all pages alike."""
+    lengths = _lengths(markup)
+    shares: Floats = BY_LENGTH * lengths / max(1.0, lengths.sum()) + (1 - BY_LENGTH) / max(1, len(lengths))
     return shares
 
 
-def _first_guess(table: Floats, is_text: Floats, importance: Floats) -> Floats:
+def _first_guess(lessons: Sequence[_Lesson]) -> Floats:
     """Weights of a logistic model, by Newton's method; the last one is the constant."""
+    table, is_text, importance = _rows(lessons, np.zeros(OWN_MEASURES + 1))
+    table = table[:, :OWN_MEASURES]
     mean, spread = table.mean(axis=0), table.std(axis=0)
     spread[spread < 1e-5] = 1.0
     columns = np.column_stack([(table - mean) / spread, np.ones(len(table))])
@@ -141,51 +180,82 @@ def _first_guess(table: Floats, is_text: Floats, importance: Floats) -> Floats:
     return np.append(scaled, found[-1] - (mean * scaled).sum())
 
 
-def _grown(table: Floats, is_text: Floats, importance: Floats, guess: Floats) -> Model:
+def _block_trees(lessons: Sequence[_Lesson], guess: Floats) -> list[Forest]:
+    """Trees that tell text from boilerplate."""
+    rows = _rows(lessons, guess)
+    settings = {
+        "objective": "binary",
+        "num_leaves": LEAVES,
+        "max_depth": DEPTH,
+        "min_data_in_leaf": 60,
+        "max_bin": 63,
+    }
+    return _grown(rows.table, rows.is_text, rows.importance, settings, TREES, DEPTH)
+
+
+def _page_trees(kinds: Sequence[Sequence[_Lesson]], guess: Floats) -> list[Forest]:
+    """Trees that tell kinds of pages apart, kind by kind; where there is only one, there is nothing to tell."""
+    pages = [
+        (number, lesson.markup) for number, kind in enumerate(kinds) for lesson in kind if lesson.markup.texts
+    ]
+    if len(kinds) == 1:
+        return []
+    table = [
+        np.append(measured(page, guess)[:, :OWN_MEASURES].mean(axis=0), remarks(page)) for _, page in pages
+    ]
+    settings = {
+        "objective": "multiclass",
+        "num_class": len(kinds),
+        "num_leaves": PAGE_LEAVES,
+        "max_depth": PAGE_DEPTH,
+        "min_data_in_leaf": 20,
+        "feature_fraction": 0.4,
+    }
+    numbers = np.array([number for number, _ in pages], np.float64)
+    grown = _grown(np.array(table), numbers, np.ones(len(pages)), settings, PAGE_TREES, PAGE_DEPTH)
+    return [tree for kind in range(len(kinds)) for tree in grown[kind :: len(kinds)]]
+
+
+def _grown(
+    table: Floats, truth: Floats, importance: Floats, settings: dict[str, Any], rounds: int, depth: int
+) -> list[Forest]:
     try:
         import lightgbm
     except ImportError:
         sys.exit("train_boilerplate: LightGBM is not installed; pip install 'thresher[train]'")
-    rows = lightgbm.Dataset(table, is_text, weight=importance)
-    booster = lightgbm.train(SETTINGS, rows, TREES)
-    forest = _Forest([], [], [], [])
-    trees = [_planted(tree["tree_structure"], forest) for tree in booster.dump_model()["tree_info"]]
-    roots, depths = zip(*trees, strict=True)
-    return Model(
-        MEASURES,
-        guess.astype(np.float64).tobytes(),
-        np.array(forest.columns, np.uint8).tobytes(),
-        np.array(forest.bounds, np.float32).tobytes(),
-        np.array(forest.children, np.int16).tobytes(),
-        np.array(forest.values, np.float32).tobytes(),
-        np.array(roots, np.int16).tobytes(),
-        np.array(depths, np.uint8).tobytes(),
+    rows = lightgbm.Dataset(table, truth, weight=importance)
+    booster = lightgbm.train(SETTINGS | settings, rows, rounds)
+    trees = booster.dump_model()["tree_info"]
+    return [_complete(tree["tree_structure"], depth) for tree in trees]
+
+
+def _complete(tree: dict[str, Any], depth: int) -> Forest:
+    """A tree with all its leaves at one depth."""
+    columns, bounds = np.zeros((1 << depth) - 1, np.uint8), np.full((1 << depth) - 1, np.inf, np.float32)
+    values = np.zeros(1 << depth, np.float32)
+    waiting = [(0, 0, tree)]
+    for node, level, part in waiting:  # grows while it is gone through
+        if level == depth:
+            values[node - len(columns)] = part["leaf_value"]
+        elif "leaf_value" in part:  # nothing is above infinity
+            waiting.append((2 * node + 1, level + 1, part))
+        else:
+            columns[node], bounds[node] = part["split_feature"], part["threshold"]
+            waiting += [
+                (2 * node + 1 + side, level + 1, part[child])
+                for side, child in enumerate(("left_child", "right_child"))
+            ]
+    return Forest(depth, columns.tobytes(), bounds.tobytes(), values.tobytes())
+
+
+def _joined(trees: Sequence[Forest], depth: int) -> Forest:
+    """Trees as one forest."""
+    return Forest(
+        depth,
+        b"".join(tree.columns for tree in trees),
+        b"".join(tree.bounds for tree in trees),
+        b"".join(tree.values for tree in trees),
     )
-
-
-class _Forest(NamedTuple):
-    """All nodes of all trees, leaves too, as columns."""
-
-    columns: list[int]
-    bounds: list[float]
-    children: list[tuple[int, int]]
-    values: list[float]
-
-
-def _planted(tree: dict[str, Any], forest: _Forest) -> tuple[int, int]:
-    """Add a tree; the number of its root, and how deep it is."""
-    number = len(forest.columns)
-    forest.columns.append(tree.get("split_feature", 0))
-    forest.bounds.append(tree.get("threshold", np.inf))
-    forest.children.append((number, number))
-    forest.values.append(tree.get("leaf_value", 0.0))
-    if "left_child" not in tree:
-        return number, 0
-    (left, left_depth), (right, right_depth) = (
-        _planted(tree[side], forest) for side in ("left_child", "right_child")
-    )
-    forest.children[number] = (left, right)
-    return number, 1 + max(left_depth, right_depth)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
 """A score in [0, 1] for every block of a page: 0 is text, 1 is boilerplate; and which blocks are its text.
 
 A block is measured by itself, beside its neighbours and in the tree of its page (`scan.surroundings`), and many
-small trees vote on it. Both work on characters of any script and need no word lists. How the trees were grown, and
-how to grow others: `python -m thresher.lab.train_boilerplate`.
+small trees vote on it (`scan.forest`). All of it works on characters of any script and needs no word lists.
+
+People do not agree on what the text of a page is: whether comments belong to it, headlines, lists. So there are
+trees for each set of pages that somebody marked, and trees for pages like none of them. The page itself tells how
+much each of these is heard. How to grow others: `python -m thresher.lab.train_boilerplate`.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from math import log1p
 from pathlib import Path
 from typing import Literal
 
@@ -18,67 +22,67 @@ from numpy.typing import NDArray
 
 from thresher.config import ConfigError
 from thresher.read.html import Markup
-from thresher.read.scan.layout import (
-    B_BEFORE_LAST,
-    B_CONTEXT,
-    B_LAST,
-    B_LENGTH,
-    B_LINKED,
-    ITEM,
-    NAV,
-    OTHER,
-    STOP,
-)
-from thresher.read.scan.surroundings import MEASURES, decide, measure
+from thresher.read.scan.forest import best_cut, correct, vote
+from thresher.read.scan.layout import B_LENGTH
+from thresher.read.scan.surroundings import MEASURES, measure
 
 DATA = Path(__file__).parent / "data" / "boilerplate.msgpack"
 Mode = Literal["precision", "balanced", "recall"]
 
 # How much more finding all text counts than finding nothing else, in the choice of a page's blocks.
 BETA = {"precision": 0.5, "balanced": 1.0, "recall": 2.0}
-CUTS = {
-    "precision": (0.3, 0.5),
-    "balanced": (0.5, 0.8),
-    "recall": (0.7, 0.9),
-}  # no page is cut outside of these
-# Two rules that hold whatever the trees say, for the gold lacks what they are about: pages of menus and teasers.
-MENU_LINKS, MENU_SCORE = 0.8, 0.95  # the share in links that makes a block in a <nav> a menu, and its score
-TEASER_LINKS, TEASER_SCORE = 0.4, 0.9  # of a list item that is no full sentence: it leads to text
-LISTED = 0.3  # of what looks like text, what makes a page a list of teasers
+# No page is cut outside of these.
+CUTS = {"precision": (0.3, 0.5), "balanced": (0.5, 0.6), "recall": (0.7, 0.9)}
 MIN_TITLE = 8  # characters of a block that may repeat the title of its page
+NAMES = ("viewport", "keywords", "content-type", "generator")  # of remarks in the head of a page …
+PREFIXES = ("og:", "twitter:")  # … that tell when and how it was made
+REMARKS = 9 + len(NAMES) + len(PREFIXES)
 
 Floats = NDArray[np.float64]
 
 
-class Model(Struct, frozen=True, array_like=True):
-    """Weights of the first guess, and trees as columns of numbers, packed."""
+class Forest(Struct, frozen=True, array_like=True):
+    """Trees of one depth as columns of numbers, packed."""
 
-    measures: int  # that a block is measured by; another number is another version of the kernel
-    weights: bytes
-    columns: bytes  # what each node asks of a block, …
+    depth: int
+    columns: bytes  # what each node asks of a row, …
     bounds: bytes  # … and whether it is above this
-    children: bytes  # two of each node; a leaf is its own child
     values: bytes  # of leaves
-    roots: bytes  # of trees
-    depths: bytes
+
+
+class Model(Struct, frozen=True, array_like=True):
+    """Weights of the first guess, trees that tell kinds of pages apart, and as many trees for each kind."""
+
+    measures: int  # that a block is measured by, …
+    remarks: int  # … and a page; other numbers are another version of the kernels
+    weights: bytes
+    page: Forest
+    leanings: bytes  # towards each kind of page, before anything is known
+    block: Forest
 
 
 class Trees:
     """A model, ready for use."""
 
     def __init__(self, model: Model) -> None:
-        if model.measures != MEASURES:  # the kernel would look beyond what was measured
+        # Kernels would look beyond what was measured.
+        if (model.measures, model.remarks) != (MEASURES, REMARKS):
             raise ConfigError(
-                f"a boilerplate model of {model.measures} measures, but blocks have {MEASURES}; "
-                "grow it anew: python -m thresher.lab.train_boilerplate GOLD…"
+                f"a boilerplate model of {model.measures} and {model.remarks} measures, but there are {MEASURES} "
+                f"and {REMARKS}; grow it anew: python -m thresher.lab.train_boilerplate GOLD…"
             )
         self.weights = np.frombuffer(model.weights, np.float64).copy()
-        self.columns = np.frombuffer(model.columns, np.uint8).astype(np.int64)
-        self.bounds = np.frombuffer(model.bounds, np.float32).astype(np.float64)
-        self.children = np.frombuffer(model.children, np.int16).astype(np.int64)
-        self.values = np.frombuffer(model.values, np.float32).astype(np.float64)
-        self.roots = np.frombuffer(model.roots, np.int16).astype(np.int64)
-        self.depths = np.frombuffer(model.depths, np.uint8).astype(np.int64)
+        self.page = _unpacked(model.page)
+        self.leanings = np.frombuffer(model.leanings, np.float64)
+        self.block = _unpacked(model.block)
+
+
+def _unpacked(forest: Forest) -> tuple[int, NDArray[np.uint8], Floats, Floats]:
+    columns = np.frombuffer(forest.columns, np.uint8).copy()
+    bounds, values = (
+        np.frombuffer(part, np.float32).astype(np.float64) for part in (forest.bounds, forest.values)
+    )
+    return forest.depth, columns, bounds, values
 
 
 @cache
@@ -95,36 +99,35 @@ def measured(markup: Markup, weights: Floats) -> Floats:
     return out
 
 
+def remarks(markup: Markup) -> Floats:
+    """What tells kinds of pages apart, beside their blocks: how large a page is, and what its head says."""
+    names = [name for name, _ in markup.metas]
+    return np.array(
+        [
+            log1p(markup.length),
+            log1p(len(markup.elements)),
+            log1p(len(markup.texts)),
+            log1p(len(markup.anchors)),
+            markup.bytes_per_character,
+            len(markup.title),
+            len(markup.bylines),
+            len(markup.json_ld),
+            len(names),
+            *(name in names for name in NAMES),
+            *(any(name.startswith(prefix) for name in names) for prefix in PREFIXES),
+        ]
+    )
+
+
 def score(markup: Markup, trees: Trees | None = None) -> Floats:
     """How much each block of a page looks like boilerplate."""
     model = trees or shipped()
     scores = np.empty(len(markup.texts))
     if markup.texts:
         found = measured(markup, model.weights)
-        decide(
-            found,
-            model.columns,
-            model.bounds,
-            model.children,
-            model.values,
-            model.roots,
-            model.depths,
-            scores,
-        )
-        _apply_rules(markup.blocks, scores)
+        vote(found, remarks(markup), *model.page, model.leanings.copy(), *model.block, scores)
+        correct(markup.blocks, scores)
     return scores
-
-
-def _apply_rules(blocks: NDArray[np.int64], scores: Floats) -> None:
-    context, length, linked = blocks[:, B_CONTEXT], blocks[:, B_LENGTH], blocks[:, B_LINKED]
-    last, before = blocks[:, B_LAST], blocks[:, B_BEFORE_LAST]
-    is_sentence = (last == STOP) | ((last == OTHER) & (before == STOP))
-    menu = (context & NAV != 0) & (linked > MENU_LINKS * length)
-    teaser = (context & ITEM != 0) & (linked > TEASER_LINKS * length) & ~is_sentence
-    scores[menu] = np.maximum(scores[menu], MENU_SCORE)
-    likely = length * (1.0 - scores)
-    if likely[teaser].sum() > LISTED * likely.sum():
-        scores[teaser] = np.maximum(scores[teaser], TEASER_SCORE)
 
 
 def cut(scores: Floats, markup: Markup, mode: Mode = "balanced") -> float:
@@ -134,23 +137,14 @@ def cut(scores: Floats, markup: Markup, mode: Mode = "balanced") -> float:
     `recall` takes more in any case, `precision` less.
     """
     low, high = CUTS[mode]
-    if not len(scores):
-        return high
-    order = np.argsort(scores)
-    lengths = markup.blocks[order, B_LENGTH].astype(np.float64)
-    text = np.cumsum(lengths * (1.0 - scores[order]))
-    beta = BETA[mode] ** 2
-    expected = (1.0 + beta) * text / (np.cumsum(lengths) + beta * text[-1] + 1e-9)
-    best = int(np.argmax(expected))
-    return float(np.clip(scores[order[best]] + 1e-9, low, high))
+    return min(max(best_cut(markup.blocks, scores, BETA[mode]), low), high)
 
 
 def _titles(markup: Markup) -> Floats:
     """Which blocks repeat the title of the page, or a part of it."""
     title = markup.title.lower()
-    return np.array(
-        [
-            1.0 if MIN_TITLE < len(text) <= len(title) and text.lower() in title else 0.0
-            for text in markup.texts
-        ]
-    )
+    repeat = np.zeros(len(markup.texts))
+    lengths = markup.blocks[:, B_LENGTH]
+    for row in np.flatnonzero((lengths > MIN_TITLE) & (lengths <= len(title))).tolist():
+        repeat[row] = markup.texts[row].lower() in title
+    return repeat

@@ -51,6 +51,7 @@ class Markup:
         self.texts = texts
         self.blocks = blocks
         self.elements = elements  # the first is the page
+        self.bytes_per_character = 1.0  # of its text, a mean
         self.anchors: list[Anchor] = []
         self.title = ""
         self.base = ""
@@ -89,6 +90,7 @@ def scan(utf8: bytes, max_anchors: int) -> Markup:
         _rows(work, at.BLOCKS, at.NEXT_BLOCK, at.BLOCK_ROW),
         _rows(work, at.ELEMENTS, at.NEXT_ELEMENT, at.ELEMENT_ROW),
     )
+    found.bytes_per_character = float(work[at.OUT] / max(1, work[at.CHARACTERS]))
     _add_notes(found, utf8, text, values, _rows(work, at.NOTES, at.NEXT_NOTE, at.NOTE_ROW))
     anchors = _rows(work, at.ANCHORS, at.NEXT_ANCHOR, at.ANCHOR_ROW)
     said = _normal(_said(text, values, anchors), is_normal)

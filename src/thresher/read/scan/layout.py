@@ -122,7 +122,7 @@ SYMBOLS = 27  # the letters, and what is none
 SAYS_MENU, SAYS_FOOT, SAYS_SIDE, SAYS_SHARE, SAYS_NOTICE = (1 << n for n in range(13, 18))
 NEAR_TEXT = 1 << 18  # the nearest element that says anything speaks of text alone
 PLACE_BITS = 19  # all of these; the next serve other ends
-SAYS_OTHER, SAYS_TEXT, SAYS_AUTHOR = (1 << n for n in range(19, 22))
+SAYS_OTHER, SAYS_TEXT, SAYS_AUTHOR, SAYS_CONSENT = (1 << n for n in range(19, 23))
 SAYS_ANYTHING = SAYS_MENU | SAYS_FOOT | SAYS_SIDE | SAYS_SHARE | SAYS_NOTICE | SAYS_OTHER | SAYS_TEXT
 # What the scanner itself has to know of a place.
 UNSEEN, MUTE, IN_FOREIGN, IN_TEMPLATE, IN_SELECT = (1 << n for n in range(40, 45))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.read.scan import layout as at
-from thresher.read.scan.kernel import FLOATS, GRID, NOTHING, NUMBER, NUMBERS, TABLE, inlined, inner, kernel
+from thresher.read.scan.kernel import FLOATS, GRID, NOTHING, NUMBER, TABLE, inlined, inner, kernel
 
 SPACELESS = 14  # letters per space, from which on a script is taken to write without spaces
 LETTERS_PER_WORD = 3.0  # in such scripts
@@ -19,7 +19,6 @@ ANCESTORS = 4  # elements around a block that are looked at, from the inside
 NEIGHBOURS = 3  # blocks before and after it
 SIGNATURE_FACTOR = 0x100000001B3
 
-Numbers = NDArray[np.int64]
 Table = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -275,34 +274,3 @@ def measure(
     measure_order(likely, out, sums)
     for row in range(len(blocks)):
         out[row, M_WORDS] = np.log(out[row, M_WORDS])
-
-
-@kernel(NOTHING, GRID, NUMBERS, FLOATS, NUMBERS, FLOATS, NUMBERS, NUMBERS, FLOATS)
-def decide(
-    measures: Floats,
-    columns: Numbers,
-    bounds: Floats,
-    children: Numbers,
-    values: Floats,
-    roots: Numbers,
-    depths: Numbers,
-    scores: Floats,
-) -> None:
-    """The boilerplate score of every block: the sum of what many small trees say, as a probability.
-
-    A node asks whether a column is above its bound and goes to its second child if so; a leaf is its own child. All
-    blocks go down a tree side by side, a level at a time: no step waits for the one before it.
-    """
-    count = len(scores)
-    nodes = np.empty(count, np.int64)
-    odds = np.zeros(count, np.float64)
-    for tree in range(len(roots)):
-        nodes[:] = roots[tree]
-        for _ in range(depths[tree]):
-            for row in range(count):
-                node = nodes[row]
-                nodes[row] = children[2 * node + (measures[row, columns[node]] > bounds[node])]
-        for row in range(count):
-            odds[row] += values[nodes[row]]
-    for row in range(count):
-        scores[row] = 1.0 / (1.0 + np.exp(odds[row]))

@@ -133,10 +133,8 @@ _SPOKEN: tuple[tuple[int, str], ...] = (
         "side widget related recommend popular latest recent more# trending teaser promo seealso see#also",
     ),
     (at.SAYS_SHARE, "share sharing social follow subscri newsletter rss print like#"),
-    (
-        at.SAYS_NOTICE,
-        "cookie consent gdpr banner popup modal overlay alert notice login signup register search",
-    ),
+    (at.SAYS_NOTICE | at.SAYS_CONSENT, "cookie consent gdpr"),
+    (at.SAYS_NOTICE, "banner popup modal overlay alert notice login signup register search"),
     (
         at.SAYS_OTHER,
         "comment disqus discuss reply replies respond thread advert sponsor #ad# #ads# #adv# byline author date# "

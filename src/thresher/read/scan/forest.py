@@ -1,0 +1,178 @@
+"""Kernels that decide: what kind of page this is, how its blocks score, and where it is cut.
+
+A tree is complete: node n asks whether a column is above a bound and goes on to node 2n + 1, or 2n + 2 if so. Where
+fewer questions were enough, the last ones have no bound that anything is above.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from thresher.read.scan import layout as at
+from thresher.read.scan.kernel import BYTES, FLOATS, GRID, NOTHING, NUMBER, TABLE, inner, kernel
+from thresher.read.scan.surroundings import OWN_MEASURES
+
+LEAST_SHARE = 0.02  # of a say in a page; the kinds of page that have less are not asked
+STEPS = 100  # places where a page may be cut
+
+# Three rules that hold whatever the trees say, for the gold lacks what they are about: pages of menus and teasers,
+# and requests for consent. Where most of a page is called that, it is about something else: a recipe for cookies.
+CONSENT, CONSENT_SCORE = 0.25, 0.95  # of a page, the most that may be a request for consent, and its score
+MENU_LINKS, MENU_SCORE = 0.8, 0.95  # the share in links that makes a block in a <nav> a menu, and its score
+TEASER_LINKS, TEASER_SCORE = 0.4, 0.9  # of a list item that is no full sentence: it leads to text
+LISTED = 0.5  # of what looks like text, what makes a page a list of teasers
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+Table = NDArray[np.int64]
+_REAL = types.float64
+_ONE, _TWO = np.uint64(1), np.uint64(2)
+
+
+@inner
+def add_votes(measures, first, last, depth, columns, bounds, values, odds):
+    """Add to the odds of every row what the trees from the first to before the last say of it.
+
+    All rows go down a tree side by side, a level at a time: no step waits for the one before it. Places are counted
+    without a sign, because from one that may be negative numba looks for the end of the array first.
+    """
+    width = np.uint64(measures.shape[1])
+    flat = measures.reshape(-1)
+    inner_nodes = (1 << depth) - 1
+    nodes = np.empty(len(odds), np.uint64)
+    for tree in range(first, last):
+        root = np.uint64(tree * inner_nodes)
+        leaves = np.uint64(tree << depth) - np.uint64(inner_nodes)
+        nodes[:] = 0
+        for _ in range(depth):
+            for row in range(len(odds)):
+                node = nodes[row]
+                column = np.uint64(columns[root + node])
+                is_above = flat[np.uint64(row) * width + column] > bounds[root + node]
+                nodes[row] = _TWO * node + _ONE + np.uint64(is_above)
+        for row in range(len(odds)):
+            odds[row] += values[leaves + nodes[row]]
+
+
+@inner
+def choose(page, depth, columns, bounds, values, shares):
+    """How much each kind of page has to say about this one; `shares` come with what speaks for each beforehand."""
+    kinds = len(shares)
+    trees = (len(values) >> depth) // kinds
+    for kind in range(kinds):
+        first = kind * trees
+        add_votes(page, first, first + trees, depth, columns, bounds, values, shares[kind : kind + 1])
+    highest = shares[0]
+    for kind in range(kinds):
+        highest = max(highest, shares[kind])
+    total = 0.0
+    for kind in range(kinds):
+        shares[kind] = np.exp(shares[kind] - highest)
+        total += shares[kind]
+    for kind in range(kinds):
+        shares[kind] /= total
+
+
+@kernel(NOTHING, GRID, FLOATS, NUMBER, BYTES, FLOATS, FLOATS, FLOATS, NUMBER, BYTES, FLOATS, FLOATS, FLOATS)
+def vote(
+    measures: Floats,
+    remarks: Floats,
+    page_depth: int,
+    page_columns: Bytes,
+    page_bounds: Floats,
+    page_values: Floats,
+    shares: Floats,
+    depth: int,
+    columns: Bytes,
+    bounds: Floats,
+    values: Floats,
+    scores: Floats,
+) -> None:
+    """The boilerplate score of every block.
+
+    First trees say what kind of page this is, by its blocks on the whole and by `remarks`. Then those of each kind
+    say how likely a block is boilerplate; they are heard as much as the page is of their kind.
+    """
+    page = np.empty((1, OWN_MEASURES + len(remarks)))
+    for column in range(OWN_MEASURES):
+        total = 0.0
+        for row in range(len(scores)):
+            total += measures[row, column]
+        page[0, column] = total / len(scores)
+    for number in range(len(remarks)):
+        page[0, OWN_MEASURES + number] = remarks[number]
+    choose(page, page_depth, page_columns, page_bounds, page_values, shares)
+    trees = (len(values) >> depth) // len(shares)
+    odds = np.empty(len(scores))
+    scores[:] = 0.0
+    heard = 0.0
+    for kind in range(len(shares)):
+        if shares[kind] >= LEAST_SHARE:
+            odds[:] = 0.0
+            first = kind * trees
+            add_votes(measures, first, first + trees, depth, columns, bounds, values, odds)
+            for row in range(len(scores)):
+                scores[row] += shares[kind] / (1.0 + np.exp(odds[row]))
+            heard += shares[kind]
+    for row in range(len(scores)):
+        scores[row] /= heard
+
+
+@inner
+def is_teaser(row, blocks):
+    """Whether a block is a list item with much of it in links, and no full sentence."""
+    last, before = blocks[row, at.B_LAST], blocks[row, at.B_BEFORE_LAST]
+    is_sentence = last == at.STOP or (last == at.OTHER and before == at.STOP)
+    return (
+        blocks[row, at.B_CONTEXT] & at.ITEM != 0
+        and blocks[row, at.B_LINKED] > TEASER_LINKS * blocks[row, at.B_LENGTH]
+        and not is_sentence
+    )
+
+
+@kernel(NOTHING, TABLE, FLOATS)
+def correct(blocks: Table, scores: Floats) -> None:
+    """Raise the scores of menus, of requests for consent, and of teasers where they make up much of a page."""
+    text = teased = asked = total = 0.0
+    for row in range(len(scores)):
+        total += blocks[row, at.B_LENGTH]
+        if blocks[row, at.B_CONTEXT] & at.SAYS_CONSENT:
+            asked += blocks[row, at.B_LENGTH]
+    for row in range(len(scores)):
+        length, linked = blocks[row, at.B_LENGTH], blocks[row, at.B_LINKED]
+        if blocks[row, at.B_CONTEXT] & at.SAYS_CONSENT and asked <= CONSENT * total:
+            scores[row] = max(scores[row], CONSENT_SCORE)
+        if blocks[row, at.B_CONTEXT] & at.NAV and linked > MENU_LINKS * length:
+            scores[row] = max(scores[row], MENU_SCORE)
+        text += length * (1.0 - scores[row])
+        if is_teaser(row, blocks):
+            teased += length * (1.0 - scores[row])
+    if teased > LISTED * text:
+        for row in range(len(scores)):
+            if is_teaser(row, blocks):
+                scores[row] = max(scores[row], TEASER_SCORE)
+
+
+@kernel(_REAL, TABLE, FLOATS, _REAL)
+def best_cut(blocks: Table, scores: Floats, beta: float) -> float:
+    """The score below which blocks should be taken for text, if the scores are right.
+
+    It makes the expected F-measure of the characters taken highest; `beta` is the weight of recall in it.
+    """
+    lengths, texts = np.zeros(STEPS + 1), np.zeros(STEPS + 1)
+    for row in range(len(scores)):
+        step = int(scores[row] * STEPS)
+        lengths[step] += blocks[row, at.B_LENGTH]
+        texts[step] += blocks[row, at.B_LENGTH] * (1.0 - scores[row])
+    wanted = texts.sum()
+    taken = found = most = 0.0
+    best = 0
+    for step in range(STEPS + 1):
+        taken += lengths[step]
+        found += texts[step]
+        expected = found / (taken + beta * beta * wanted + 1e-9)
+        if expected > most:
+            most, best = expected, step + 1
+    return best / STEPS

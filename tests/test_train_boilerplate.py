@@ -1,0 +1,99 @@
+"""What text is, is learned from pages whose text is known; sets that disagree are learned side by side."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from test_boilerplate import MENU, SENTENCES
+from test_gold import write_set
+from thresher.lab.gold import GoldPage
+from thresher.lab.train_boilerplate import train
+from thresher.read.boilerplate import Model, Trees, cut, score
+from thresher.read.html import scan
+
+OLD, NEW, BARE = (
+    "",
+    '<meta name="viewport" content="width=device-width">',
+    "<meta name=generator content=hand>",
+)
+COMMENT = "To se mi moc nelíbí, my jsme tam byli také a bylo to tam úplně jinak, než se tu píše."
+
+
+def page(head: str, dice: random.Random) -> tuple[str, list[str], list[str]]:
+    """A page with a menu, a text and comments on it: its source, its paragraphs and its comments."""
+    texts = [f"{SENTENCES['cs']} {dice.random()}." for _ in range(dice.randint(3, 6))]
+    comments = [f"{COMMENT} {dice.random()}." for _ in range(dice.randint(3, 6))]
+    menu = "".join(f"<li><a href={n}>{item}</a>" for n, item in enumerate(MENU["cs"]))
+    story = "".join(f"<p>{text}</p>" for text in texts)
+    thread = "".join(f"<li><div>{comment}</div>" for comment in comments)
+    html = f"<head>{head}<body><ul>{menu}</ul><div>{story}</div><ol>{thread}</ol>"
+    return html, texts, comments
+
+
+def marked(name: str, head: str, *, with_comments: bool) -> list[GoldPage]:
+    """A set of pages of one kind, by people who count comments as text or do not."""
+    dice = random.Random(name)
+    pages = []
+    for number in range(60):
+        html, texts, comments = page(head, dice)
+        gold = "\n".join(texts + comments if with_comments else texts)
+        pages.append(GoldPage(name, str(number), f"{name}{number}.example", "", html, gold))
+    return pages
+
+
+def found(model: Model, head: str) -> tuple[bool, bool]:
+    """Whether all paragraphs of a new page are found, and whether its comments are; menus never are."""
+    html, texts, comments = page(head, random.Random(f"new {head}"))
+    markup = scan(html.encode(), 100)
+    scores = score(markup, Trees(model))
+    text = {block for block, each in zip(markup.texts, scores, strict=True) if each < cut(scores, markup)}
+    assert not text & set(MENU["cs"])
+    return set(texts) <= text, set(comments) <= text
+
+
+def test_a_page_is_read_as_those_who_marked_pages_like_it_would() -> None:
+    model = train([*marked("blogs", OLD, with_comments=True), *marked("news", NEW, with_comments=False)])
+    assert found(model, OLD) == (True, True)
+    assert found(model, NEW) == (True, False)
+
+
+def test_a_page_like_none_that_was_marked_is_read_as_others_are() -> None:
+    model = train(
+        [*marked("blogs", OLD, with_comments=True), *marked("shops", NEW, with_comments=True)],
+        marked("web", BARE, with_comments=False),
+    )
+    assert found(model, BARE) == (True, False)
+    assert found(model, OLD) == (True, True)
+
+
+def test_one_set_is_enough_to_learn_from() -> None:
+    assert found(train(marked("news", OLD, with_comments=False)), NEW) == (True, False)
+
+
+def test_the_command_writes_a_model_that_reads(tmp_path: Path) -> None:
+    pages = marked("own", OLD, with_comments=False)
+    gold = write_set(tmp_path / "own", {one.id: (one.html, one.text) for one in pages})
+    out = tmp_path / "model" / "own.msgpack"
+    told = run("--all", gold, "--out", out)
+    assert told.returncode == 0, told.stderr
+    assert found(msgspec.msgpack.decode(out.read_bytes(), type=Model), OLD) == (True, False)
+
+
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_set_that_is_none_is_an_error_with_the_cure(taught: bool, tmp_path: Path) -> None:
+    gold = write_set(tmp_path / "own", {"1": ("<p>a", "a")})
+    told = run(*([gold, "--taught"] if taught else []), tmp_path / "none", "--out", tmp_path / "out")
+    assert told.returncode == 1
+    assert "html/" in told.stderr and "Traceback" not in told.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "thresher.lab.train_boilerplate", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
