@@ -5,7 +5,12 @@ import sys
 
 import readers
 
-TEACHERS = (readers.trafilatura(include_comments=False), readers.readability(), readers.resiliparse())
+TEACHERS = (
+    readers.trafilatura(include_comments=False),
+    readers.trafilatura(),
+    readers.readability(),
+    readers.resiliparse(),
+)
 
 for line in sys.stdin:
     page = json.loads(line)
