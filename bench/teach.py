@@ -4,8 +4,8 @@ python -m bench.teach OUT PAGES… [--each 16]
 
 PAGES have a folder for each site with its saved pages. OUT becomes a set as `thresher.lab.gold` describes it, of at
 most so many pages of each site: gold is what trafilatura finds, others are what it finds with comments, and what
-readability and resiliparse find. What is learned from it are kinds of pages that no gold has; the teachers' mistakes
-average out over many of them.
+readability and resiliparse find. What is learned from it are kinds of pages that no gold has; mistakes of the
+teachers average out over many of them.
 """
 
 from __future__ import annotations
