@@ -12,6 +12,7 @@ import pytest
 
 from test_boilerplate import MENU, SENTENCES
 from test_gold import write_set
+from thresher.config import ConfigError
 from thresher.lab.gold import GoldPage
 from thresher.lab.train_boilerplate import train
 from thresher.read.boilerplate import Model, Trees, cut, score
@@ -74,6 +75,17 @@ def test_a_page_like_none_that_was_marked_is_read_as_others_are() -> None:
 
 def test_one_set_is_enough_to_learn_from() -> None:
     assert found(train(marked("news", OLD, with_comments=False)), NEW) == (True, False)
+
+
+def test_where_little_is_to_be_learned_each_set_keeps_to_its_own() -> None:
+    few = marked("blogs", OLD, with_comments=True)[:2]
+    assert found(train([*few, *marked("news", NEW, with_comments=False)]), NEW) == (True, False)
+
+
+@pytest.mark.parametrize("pages", [[], [GoldPage("own", "1", "a.example", "", "<p>a b c d e", "a b c d e")]])
+def test_pages_without_any_boilerplate_are_too_little_to_learn_from(pages: list[GoldPage]) -> None:
+    with pytest.raises(ConfigError, match="take more pages"):
+        train(pages)
 
 
 def test_the_command_writes_a_model_that_reads(tmp_path: Path) -> None:

@@ -71,12 +71,10 @@ def main() -> None:
     try:
         marked = [page for page in load(asked.gold) if asked.all or split(page) == "train"]
         taught = load(asked.taught)
+        print(f"learning from {len(marked) + len(taught):,} pages …", file=sys.stderr)
+        model = train(marked, taught)
     except ConfigError as fault:
         sys.exit(f"train_boilerplate: {fault}")
-    if not marked:
-        sys.exit("train_boilerplate: no page to learn from; take a gold of more sites, or --all")
-    print(f"learning from {len(marked) + len(taught):,} pages …", file=sys.stderr)
-    model = train(marked, taught)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_bytes(msgspec.msgpack.encode(model))
     print(f"{asked.out}: {asked.out.stat().st_size:,} bytes", file=sys.stderr)
@@ -149,8 +147,10 @@ class _Rows(NamedTuple):
 
 
 def _rows(lessons: Sequence[_Lesson], guess: Floats) -> _Rows:
-    shares = np.concatenate([lesson.shares for lesson in lessons])
+    shares = np.concatenate([np.empty(0), *(lesson.shares for lesson in lessons)])
     clear = (shares <= UNCLEAR[0]) | (shares >= UNCLEAR[1])
+    if len(np.unique(shares[clear] > 0.5)) < 2:
+        raise ConfigError("too little to learn from: no text, or nothing but text; take more pages, or --all")
     table = np.concatenate([measured(lesson.markup, guess) for lesson in lessons])[clear]
     importance = np.concatenate([_importance(lesson.markup) * lesson.weight for lesson in lessons])[clear]
     return _Rows(table, (shares[clear] > 0.5).astype(np.float64), importance / importance.mean())
@@ -225,8 +225,9 @@ def _grown(
         sys.exit("train_boilerplate: LightGBM is not installed; pip install 'thresher[train]'")
     rows = lightgbm.Dataset(table, truth, weight=importance)
     booster = lightgbm.train(SETTINGS | settings, rows, rounds)
-    trees = booster.dump_model()["tree_info"]
-    return [_complete(tree["tree_structure"], depth) for tree in trees]
+    trees = [_complete(tree["tree_structure"], depth) for tree in booster.dump_model()["tree_info"]]
+    silent = _complete({"leaf_value": 0.0}, depth)  # where nothing was left to learn, fewer trees are grown
+    return trees + [silent] * (rounds * settings.get("num_class", 1) - len(trees))
 
 
 def _complete(tree: dict[str, Any], depth: int) -> Forest:
