@@ -59,7 +59,7 @@ def inner(function: Function) -> Function:
 
 @cache
 def _announce() -> None:
-    print("thresher: compiling the reader, once for good; about 20 seconds …", file=sys.stderr)
+    print("thresher: compiling the reader, once for good; 20 to 30 seconds …", file=sys.stderr)
 
 
 def _is_kept(made: Any) -> bool:
