@@ -29,41 +29,8 @@ TURKISH = (
 TEXT = f"<p>{CZECH}</p>" * 4
 URL = "http://www.les.cz/houby/index.html"
 ADDRESS_PARTS = (
-    *(
-        "http",
-        "https",
-        "HTTP",
-        "mailto",
-        ":",
-        "://",
-        "//",
-        "/",
-        "?",
-        "#",
-        ";sid=1",
-        "&",
-        "=",
-        "utm_source=x",
-        "\\",
-    ),
-    *(
-        "www.a.cz",
-        "A.cz",
-        "a",
-        ".",
-        "..",
-        "xn--a",
-        "-",
-        "1.2.3.4",
-        "1",
-        ":80",
-        "u@",
-        "b.html",
-        "%2e",
-        "%2f",
-        "%c5",
-    ),
-    *("_~!$()*+,", "'", "|", "č", " ", "[", "]"),
+    "http https HTTP mailto : :// // / ? # ;sid=1 & = utm_source=x \\ www.a.cz A.cz a . .. xn--a - 1.2.3.4 1 "
+    ":80 u@ b.html %2e %2f %c5 _~!$()*+, ' | č [ ]"
 )
 
 
@@ -241,7 +208,7 @@ def test_links_are_canonical_absolute_and_of_the_web_only() -> None:
 
 
 @settings(max_examples=500)
-@given(st.lists(st.sampled_from(ADDRESS_PARTS), max_size=7).map("".join))
+@given(st.lists(st.sampled_from([" ", *ADDRESS_PARTS.split()]), max_size=7).map("".join))
 @example("https://www.a.cz/b/c.html")
 @example("http://a.cz/%2e%2E/b")
 @example("http://xn--a.cz/")
