@@ -130,11 +130,12 @@ def overlaps(page: GoldPage) -> Overlaps:
     """One page by the scanner and by the reference."""
     utf8 = page.html.encode()
     ours, theirs = html.scan(utf8, MAX_ANCHORS), walk(utf8)
-    hrefs = [anchor.href for anchor in ours.anchors if anchor.block != html.UNPLACED]
     address = f"http://{page.host}/"
     return Overlaps(
         page,
-        _overlap(_targets(hrefs, ours.base, address), _targets(theirs.hrefs, theirs.base, address)),
+        _overlap(
+            _targets(ours.anchors.hrefs, ours.base, address), _targets(theirs.hrefs, theirs.base, address)
+        ),
         _overlap(tokens("\n".join(ours.texts)), tokens(theirs.text)),
     )
 

@@ -230,7 +230,7 @@ def _links(pages: Sequence[GoldPage]) -> None:
         utf8 = page.html.encode()
         blocks = read(Reply("http://page.example/", 200, HEADERS, utf8, 0.0, 0.0, "")).blocks
         shares = labels([block.text for block in blocks], page.text)
-        anchors = Counter(anchor.block for anchor in html.scan(utf8, MAX_ANCHORS).anchors)
+        anchors = Counter(html.scan(utf8, MAX_ANCHORS).anchors.blocks.tolist())
         for number, (block, share) in enumerate(zip(blocks, shares.tolist(), strict=True)):
             if UNCLEAR[0] <= share <= UNCLEAR[1]:
                 continue

@@ -29,7 +29,8 @@ TURKISH = (
 TEXT = f"<p>{CZECH}</p>" * 4
 URL = "http://www.les.cz/houby/index.html"
 ADDRESS_PARTS = (
-    "http https HTTP mailto : :// // / ? # ;sid=1 & = utm_source=x \\ www.a.cz A.cz a . .. xn--a - 1.2.3.4 1 "
+    "http https HTTP mailto : :// // / ? # ;sid=1 & = utm_source=x PHPSESSID=1 page=2 \\ "
+    "www.a.cz A.cz a . .. xn--a - 1.2.3.4 1 "
     ":80 u@ b.html %2e %2f %c5 _~!$()*+, ' | č [ ]"
 )
 
@@ -214,6 +215,10 @@ def test_links_are_canonical_absolute_and_of_the_web_only() -> None:
 @example("http://xn--a.cz/")
 @example("http://a.1/b")
 @example("/b//c")
+@example("/b?id=1&utm_source=x")
+@example("/b?id=1&&page=2")
+@example("b?_GA=1")
+@example("/b?")
 @example("/" + "b" * 3000)
 @example("b/" * 1020)
 def test_a_link_leads_where_its_address_says_whatever_that_looks_like(address: str) -> None:

@@ -88,7 +88,7 @@ def test_text_and_links_of_any_soup_are_those_of_a_real_parser(soup: str) -> Non
     assert tree.body
     assert words(ours) == Counter("".join(tree.body.text().split()))
     theirs = {node.attributes["href"] for node in LexborHTMLParser(soup.encode()).css("a[href]")}
-    assert {anchor.href for anchor in ours.anchors} == theirs
+    assert set(ours.anchors.hrefs) == theirs
 
 
 @given(st.text("&#xX;abcegilmnopqrtuyAMPLT0123456789= ", max_size=30))
@@ -99,13 +99,13 @@ def test_references_are_resolved_as_in_a_browser(text: str) -> None:
 
 
 def test_a_reference_in_an_address_counts_only_where_it_ends() -> None:
-    (link,) = scan(b"<a href='/?a=1&copy=2&amp;b=3&lt'>x</a>", 10).anchors
-    assert link.href == "/?a=1&copy=2&b=3<"
+    found = scan(b"<a href='/?a=1&copy=2&amp;b=3&lt'>x</a>", 10)
+    assert found.anchors.hrefs == ["/?a=1&copy=2&b=3<"]
 
 
 def test_a_link_that_goes_on_after_its_block_is_a_link_there_too() -> None:
     found = scan(b"<p><a href=/x>one</p><p>two</a> three</p>", 10)
-    assert [(anchor.text, anchor.block) for anchor in found.anchors] == [("one", 0), ("two", 1)]
+    assert (found.anchors.texts, found.anchors.blocks.tolist()) == (["one", "two"], [0, 1])
 
 
 def test_the_page_tells_of_itself() -> None:
@@ -117,7 +117,7 @@ def test_the_page_tells_of_itself() -> None:
     )
     assert (found.language, found.base, found.title) == ("cs", "/b/", "T & U")
     assert found.metas == [("og:type", "article")]
-    assert found.anchors[0].rel == "alternate hreflang=de"
+    assert found.head_links == [("/de", "alternate hreflang=de")]
     assert found.json_ld == ['{"a": "<b>"}']
     assert (found.bylines, found.times) == (["By Jan"], [("2026-01-02", "yesterday")])
 
@@ -158,7 +158,7 @@ def test_a_page_that_is_invisible_until_a_script_has_run_is_seen() -> None:
 def test_no_bytes_make_the_scan_lose_its_way(raw: bytes) -> None:
     found = scan(raw, 5)
     assert len(found.texts) == len(found.blocks)
-    assert len(found.anchors) <= 5
+    assert len(found.anchors.hrefs) <= 5
 
 
 def test_kernels_are_compiled_by_one_process_and_kept(tmp_path: Path) -> None:

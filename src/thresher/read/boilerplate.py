@@ -107,7 +107,7 @@ def remarks(markup: Markup) -> Floats:
             log1p(markup.length),
             log1p(len(markup.elements)),
             log1p(len(markup.texts)),
-            log1p(len(markup.anchors)),
+            log1p(len(markup.anchors.hrefs) + len(markup.head_links)),
             markup.bytes_per_character,
             len(markup.title),
             len(markup.bylines),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from thresher.read.scan import layout as at
-from thresher.read.scan.markup import LESS, ODD, tell_shapes
+from thresher.read.scan.addresses import tell_shapes
+from thresher.read.scan.markup import LESS
 from thresher.read.scan.scanner import scan as scan_bytes
 from thresher.read.scan.tables import character_classes, known
 from thresher.read.text import one_line
 
 HIDDEN: Final = at.HIDDEN  # the link stands where no reader sees it
-UNPLACED: Final = -2  # the link stands in the head of the page
 # Some pages are invisible as a whole until a script has run: then declarations of it mean nothing.
 MUCH_UNSEEN, UNSEEN_SHARE = (
     2_000,
@@ -33,14 +32,14 @@ Line = NDArray[np.int64]
 Table = NDArray[np.int64]
 
 
-class Anchor(Struct, frozen=True, gc=False):
-    """A link as written: where it leads, what it says and the block it stands in."""
+class Anchors(NamedTuple):
+    """The links of a page as written, in columns: where each leads, what it says and where it stands."""
 
-    href: str
-    text: str
-    block: int  # index of the block, HIDDEN or UNPLACED
-    rel: str
-    shape: int = ODD  # of `href`: whether it needs a URL parser
+    hrefs: list[str]
+    shapes: list[int]  # of hrefs: which of them need a URL parser
+    texts: list[str]
+    rels: list[str]
+    blocks: Line  # indices of blocks, HIDDEN, or one too many after all text
 
 
 class Markup:
@@ -52,7 +51,8 @@ class Markup:
         self.blocks = blocks
         self.elements = elements  # the first is the page
         self.bytes_per_character = 1.0  # of its text, a mean
-        self.anchors: list[Anchor] = []
+        self.anchors = Anchors([], [], [], [], np.empty(0, np.int64))
+        self.head_links: list[tuple[str, str]] = []  # hrefs and rels
         self.title = ""
         self.base = ""
         self.language = ""  # that the page declares
@@ -61,9 +61,9 @@ class Markup:
         self.times: list[tuple[str, str]] = []  # as a machine reads it, and as a human does
         self.bylines: list[str] = []
 
-    def mostly_links(self) -> list[bool]:
+    def mostly_links(self) -> NDArray[np.bool_]:
         """For each block, whether half of it or more is the text of links."""
-        mostly: list[bool] = (2 * self.blocks[:, at.B_LINKED] >= self.blocks[:, at.B_LENGTH]).tolist()
+        mostly: NDArray[np.bool_] = 2 * self.blocks[:, at.B_LINKED] >= self.blocks[:, at.B_LENGTH]
         return mostly
 
 
@@ -93,8 +93,7 @@ def scan(utf8: bytes, max_anchors: int) -> Markup:
     found.bytes_per_character = float(work[at.OUT] / max(1, work[at.CHARACTERS]))
     _add_notes(found, utf8, text, values, _rows(work, at.NOTES, at.NEXT_NOTE, at.NOTE_ROW))
     anchors = _rows(work, at.ANCHORS, at.NEXT_ANCHOR, at.ANCHOR_ROW)
-    said = _normal(_said(text, values, anchors), is_normal)
-    _add_anchors(found, values, said, shapes, anchors)
+    found.anchors = _anchors(values, _normal(_said(text, values, anchors), is_normal), shapes, anchors)
     return found
 
 
@@ -128,18 +127,15 @@ def _normal(texts: list[str], are_normal: bool) -> list[str]:
     return texts if are_normal else [unicodedata.normalize("NFC", text) for text in texts]
 
 
-def _add_anchors(
-    found: Markup, values: list[str], said: list[str], shapes: NDArray[np.uint8], anchors: Table
-) -> None:
+def _anchors(values: list[str], said: list[str], shapes: NDArray[np.uint8], anchors: Table) -> Anchors:
     hrefs, rels = anchors[:, at.A_HREF], anchors[:, at.A_REL]
     value = values.__getitem__  # the last one is empty, and what is missing has the number -1
-    found.anchors += map(
-        Anchor,
-        map(value, hrefs.tolist()),
-        said,
-        anchors[:, at.A_BLOCK].tolist(),
-        map(str.lower, map(value, rels.tolist())),
+    return Anchors(
+        [*map(value, hrefs.tolist())],
         shapes[hrefs].tolist(),
+        said,
+        [*map(str.lower, map(value, rels.tolist()))],
+        anchors[:, at.A_BLOCK],
     )
 
 
@@ -200,4 +196,4 @@ def _add_link(found: Markup, href: str, rel: str, language: str, type_: str) -> 
         elif language:
             marks = ["alternate", f"hreflang={language.lower()}"]
     if marks:
-        found.anchors.append(Anchor(href, "", UNPLACED, " ".join(marks)))
+        found.head_links.append((href, " ".join(marks)))

@@ -6,48 +6,54 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from thresher.page import Link
 from thresher.read.directives import is_licence
-from thresher.read.html import UNPLACED, Markup
+from thresher.read.html import Anchors, Markup
 from thresher.url import MAX_URL_LENGTH, canonical, roots
 
 UNKNOWN = 0.5  # the score of a link that stands in no block
 
+Floats = NDArray[np.float64]
+
 _REFRESH = re.compile(r"\s*[\d.]*+[;,\s]+(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(\S+))", re.IGNORECASE)
 
 
-def links(
-    markup: Markup, page_url: str, scores: Sequence[float], cut: float, max_links: int
-) -> tuple[Link, ...]:
+def links(markup: Markup, page_url: str, scores: Floats, cut: float, max_links: int) -> tuple[Link, ...]:
     """One link for each URL, in the order of the page; where there are several, the one in the best text.
 
     Blocks that score below the cut are the text of the page.
     """
     base = canonical(markup.base, page_url) or page_url if markup.base else page_url
     absolute = _Absolute(base)
-    before = roots(base)
-    prefixes = ("", "", *before) if before else ()  # by the shape of an address
-    mostly_links = [*markup.mostly_links(), True, True]
-    # Two more: a picture after all text stands in no block, so take the last; and -1 is HIDDEN.
-    places = [*scores, scores[-1] if scores else 1.0, 1.0]
     said: dict[str, str] = {}  # what the head of the page says of a URL
-    placed: dict[str, Link] = {}
-    for anchor in markup.anchors:
-        url = prefixes[anchor.shape] + anchor.href if anchor.shape and prefixes else absolute[anchor.href]
-        if url is None or len(url) > MAX_URL_LENGTH:
-            continue
-        if anchor.block == UNPLACED:
-            said[url] = f"{said[url]} {anchor.rel}" if url in said else anchor.rel
-            continue
-        earlier = placed.get(url)
-        score = places[anchor.block]
-        if earlier.boilerplate > score if earlier else len(placed) < max_links:
-            in_text = score < cut and not mostly_links[anchor.block]
-            placed[url] = Link(url, anchor.text, score, in_text, anchor.rel)
-    refresh = refresh_target(markup)
-    if refresh and (target := canonical(refresh, base)):
+    for href, rel in markup.head_links:
+        if (url := absolute[href]) and len(url) <= MAX_URL_LENGTH:
+            said[url] = f"{said[url]} {rel}" if url in said else rel
+    if (refresh := refresh_target(markup)) and (target := canonical(refresh, base)):
         said[target] = f"{said.get(target, '')} refresh".lstrip()
-    return _merged(said, placed)[:max_links]
+    return _merged(said, _placed(markup, absolute, scores, cut))[:max_links]
+
+
+def _placed(markup: Markup, absolute: _Absolute, scores: Floats, cut: float) -> dict[str, Link]:
+    """The links in the body of a page by their URLs."""
+    anchors = markup.anchors
+    # Two more blocks: a picture after all text stands in none, so take the last; and -1 is HIDDEN.
+    by_block = np.append(scores, (scores[-1] if len(scores) else 1.0, 1.0))
+    in_text = (by_block < cut) & ~np.append(markup.mostly_links(), (True, True))
+    places, are_in_text = by_block[anchors.blocks].tolist(), in_text[anchors.blocks].tolist()
+    best: dict[str | None, int] = {}
+    for row, url in enumerate(absolute.all(anchors)):
+        earlier = best.setdefault(url, row)
+        if earlier != row and places[row] < places[earlier]:
+            best[url] = row
+    return {
+        url: Link(url, anchors.texts[row], places[row], are_in_text[row], anchors.rels[row])
+        for url, row in best.items()
+        if url is not None and len(url) <= MAX_URL_LENGTH
+    }
 
 
 def refresh_target(markup: Markup) -> str:
@@ -69,7 +75,18 @@ class _Absolute(dict[str, str | None]):
 
     def __init__(self, base: str) -> None:
         self.base = base
+        self.before = roots(base)
         self.site = "/".join(base.split("/", 3)[:3]) + "/"
+
+    def all(self, anchors: Anchors) -> list[str | None]:
+        """Where each link leads. Most are written such that they need only something before them."""
+        if not self.before:
+            return [self[href] for href in anchors.hrefs]
+        before = ("", "", *self.before)  # by the shape of an address
+        return [
+            before[shape] + href if shape else self[href]
+            for href, shape in zip(anchors.hrefs, anchors.shapes, strict=True)
+        ]
 
     def __missing__(self, href: str) -> str | None:
         if not href or href.startswith("#"):

@@ -71,7 +71,7 @@ def _read_html(
         chosen = _in_one_language(chosen)
     paragraphs = [block.text for block in chosen]
     text = "\n".join(paragraphs)
-    found = page_links.links(markup, reply.url, scores.tolist(), cut, settings.max_links)
+    found = page_links.links(markup, reply.url, scores, cut, settings.max_links)
     expected = badness_model(normalise(language) or language) if language else None
     asked = directives(headers, markup.metas, reply.fetched)
     return Page(

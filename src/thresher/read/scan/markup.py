@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thresher.read.scan import layout as at
-from thresher.read.scan.kernel import BYTES, NOTHING, inlined, inner, kernel
+from thresher.read.scan.kernel import inlined, inner
 from thresher.read.scan.text import HASH_FACTOR, HASH_MASK, HASH_SEED, LOWER, find_key, hash_of
 
 LESS, GREATER, SLASH, EQUALS, DASH, BANG = ord("<"), ord(">"), ord("/"), ord("="), ord("-"), ord("!")
 DOUBLE_QUOTE, QUOTE, COLON, SPACE = ord('"'), ord("'"), ord(":"), ord(" ")
 FIRST_CAPITAL, LAST_CAPITAL = ord("A"), ord("Z")
-PERCENT, DOT = ord("%"), ord(".")
-HTTP, AFTER_SCHEME = (np.frombuffer(part, np.uint8) for part in (b"http", b"://"))
-
-# What an address looks like that is in canonical form already, but for what may have to come before it.
-ODD, WHOLE, FROM_ROOT, FROM_FOLDER = range(4)
 
 
 @inlined
@@ -203,85 +195,3 @@ def tag_number(source, start, end, known):
     value = hash_of(source, start, end)
     row = find_key(known, known[at.K_TAGS], known[at.K_TAGS_SIZE], value)
     return known[known[at.K_TAG_NUMBERS] + row] if row >= 0 else at.UNKNOWN_TAGS + (value & 0xFFFFFFFF)
-
-
-def _in_paths() -> NDArray[np.bool_]:
-    """The bytes in the path of a URL, between its slashes, that the URL standard leaves as they are."""
-    plain = np.zeros(256, np.bool_)
-    plain[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~!$&()*+,=@.%-")] = True
-    return plain
-
-
-IN_PATHS = _in_paths()
-
-
-@inner
-def after_origin(strings, start):
-    """Where the path begins of a URL with a plain origin, as `https://www.a.cz`, or `start` if it has none.
-
-    Plain are names in small letters that need no IDNA; with letters at their end they are no address.
-    """
-    place = start
-    for byte in HTTP:
-        if strings[place] != byte:
-            return start
-        place += 1
-    place += strings[place] == ord("s")
-    for byte in AFTER_SCHEME:
-        if strings[place] != byte:
-            return start
-        place += 1
-    dots = letters = 0
-    label = place
-    while strings[place] != SLASH:
-        byte = strings[place]
-        if byte == DOT:
-            if place == label:
-                return start
-            dots += 1
-            letters = 0
-            label = place + 1
-        elif 97 <= byte <= 122:
-            letters += 1
-        elif not (48 <= byte <= 57 or byte == DASH):
-            return start
-        if place == label + 3 and byte == DASH and strings[place - 1] == DASH:
-            return start  # `xn--`, or something like it
-        place += 1
-    return place if dots and letters > 1 and letters == place - label else start
-
-
-@inlined
-def may_be_dot(strings, place):
-    """Whether `.` stands there, or `%2e` that means the same."""
-    return strings[place] == DOT or (strings[place] == PERCENT and strings[place + 1] == ord("2"))
-
-
-@inlined
-def shape_of(strings, start, end):
-    """The shape of the address that stands there."""
-    place = after_origin(strings, start)
-    shape = WHOLE if place > start else FROM_ROOT if strings[start] == SLASH else FROM_FOLDER
-    first = place = place + (strings[place] == SLASH)
-    while place < end:
-        byte = strings[place]
-        if byte == SLASH:
-            if place == first:
-                return ODD
-            first = place + 1
-        elif not IN_PATHS[byte] or (place == first and may_be_dot(strings, place)):
-            return ODD
-        place += 1
-    return shape if end > start else ODD
-
-
-@kernel(NOTHING, BYTES, BYTES)
-def tell_shapes(strings: NDArray[np.uint8], shapes: NDArray[np.uint8]) -> None:
-    """The shape of each of so many strings; a zero ends each."""
-    start = place = 0
-    for number in range(len(shapes)):
-        while strings[place]:
-            place += 1
-        shapes[number] = shape_of(strings, start, place)
-        place += 1
-        start = place
