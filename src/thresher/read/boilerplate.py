@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from thresher.config import ConfigError
 from thresher.read.html import Markup
 from thresher.read.scan.forest import best_cut, correct, vote
-from thresher.read.scan.layout import B_LENGTH
 from thresher.read.scan.surroundings import MEASURES, measure
 
 DATA = Path(__file__).parent / "data" / "boilerplate.msgpack"
@@ -33,7 +32,6 @@ Mode = Literal["precision", "balanced", "recall"]
 BETA = {"precision": 0.5, "balanced": 1.0, "recall": 2.0}
 # No page is cut outside of these.
 CUTS = {"precision": (0.3, 0.5), "balanced": (0.5, 0.6), "recall": (0.7, 0.9)}
-MIN_TITLE = 8  # characters of a block that may repeat the title of its page
 NAMES = ("viewport", "keywords", "content-type", "generator")  # of remarks in the head of a page …
 PREFIXES = ("og:", "twitter:")  # … that tell when and how it was made
 REMARKS = 9 + len(NAMES) + len(PREFIXES)
@@ -95,7 +93,8 @@ def measured(markup: Markup, weights: Floats) -> Floats:
     """All blocks of a page in the measures of the model."""
     out = np.empty((len(markup.texts), MEASURES))
     if markup.texts:
-        measure(markup.blocks, markup.elements, _titles(markup), weights, markup.length, out)
+        text, title = (np.frombuffer(part, np.uint8) for part in (markup.utf8, markup.title.encode().lower()))
+        measure(markup.blocks, markup.elements, text, title, weights, markup.length, out)
     return out
 
 
@@ -138,13 +137,3 @@ def cut(scores: Floats, markup: Markup, mode: Mode = "balanced") -> float:
     """
     low, high = CUTS[mode]
     return min(max(best_cut(markup.blocks, scores, BETA[mode]), low), high)
-
-
-def _titles(markup: Markup) -> Floats:
-    """Which blocks repeat the title of the page, or a part of it."""
-    title = markup.title.lower()
-    repeat = np.zeros(len(markup.texts))
-    lengths = markup.blocks[:, B_LENGTH]
-    for row in np.flatnonzero((lengths > MIN_TITLE) & (lengths <= len(title))).tolist():
-        repeat[row] = markup.texts[row].lower() in title
-    return repeat

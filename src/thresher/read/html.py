@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,18 +28,39 @@ _FEED_TYPES = frozenset(["application/rss+xml", "application/atom+xml", "applica
 _SEPARATOR = "\0"  # between strings that come from the scan; it stands in none of them
 _KNOWN, _CLASSES = known(), character_classes()
 
+Bytes = NDArray[np.uint8]
 Line = NDArray[np.int64]
 Table = NDArray[np.int64]
 
 
-class Anchors(NamedTuple):
+class Anchors:
     """The links of a page as written, in columns: where each leads, what it says and where it stands."""
 
-    hrefs: list[str]
-    shapes: list[int]  # of hrefs: which of them need a URL parser
-    texts: list[str]
-    rels: list[str]
-    blocks: Line  # indices of blocks, HIDDEN, or one too many after all text
+    def __init__(self, text: str, is_normal: bool, values: list[str], shapes: Bytes, rows: Table) -> None:
+        hrefs = rows[:, at.A_HREF]
+        value = values.__getitem__  # the last one is empty, and what is missing has the number -1
+        self.hrefs = [*map(value, hrefs.tolist())]
+        self.shapes: list[int] = shapes[hrefs].tolist()  # of hrefs: which of them need a URL parser
+        self.rels = [*map(str.lower, map(value, rows[:, at.A_REL].tolist()))]
+        self.blocks: Line = rows[:, at.A_BLOCK]  # indices of blocks, HIDDEN, or one too many after all text
+        self._text, self._is_normal, self._values, self._rows = text, is_normal, values, rows
+
+    def texts(self, numbers: list[int]) -> list[str]:
+        """What some of the links say: their text, or else that of a picture in it."""
+        rows = self._rows[numbers]
+        starts = rows[:, at.A_START]
+        ends = np.minimum(rows[:, at.A_END], starts + MAX_ANCHOR)
+        text, values = self._text, self._values
+        said = [
+            one if (one := text[start:end].strip()) and one.isprintable() else _one_line_or(one, values[alt])
+            for start, end, alt in zip(
+                starts.tolist(), ends.tolist(), rows[:, at.A_ALT].tolist(), strict=True
+            )
+        ]
+        return _normal(said, self._is_normal)
+
+
+NO_ANCHORS = Anchors("", True, [], np.empty(0, np.uint8), np.empty((0, at.ANCHOR_ROW), np.int64))
 
 
 class Markup:
@@ -48,10 +69,11 @@ class Markup:
     def __init__(self, length: int, texts: list[str], blocks: Table, elements: Table) -> None:
         self.length = length  # of the page in bytes
         self.texts = texts
+        self.utf8 = b""  # these, with a zero after each
         self.blocks = blocks
         self.elements = elements  # the first is the page
         self.bytes_per_character = 1.0  # of its text, a mean
-        self.anchors = Anchors([], [], [], [], np.empty(0, np.int64))
+        self.anchors = NO_ANCHORS
         self.head_links: list[tuple[str, str]] = []  # hrefs and rels
         self.title = ""
         self.base = ""
@@ -79,21 +101,23 @@ def scan(utf8: bytes, max_anchors: int) -> Markup:
         work = _memory(tags, max_anchors)
         work[at.ALL_SEEN] = 1
         scan_bytes(source, out, strings, work, _KNOWN, _CLASSES)
-    text = out[: work[at.OUT]].tobytes().decode("utf-8", "replace")
+    shown = out[: work[at.OUT]].tobytes()
+    text = shown.decode("utf-8", "replace")
     values = strings[: work[at.STRINGS_OUT]].tobytes().decode("utf-8", "replace").split(_SEPARATOR)
     is_normal = unicodedata.is_normalized("NFC", text)
-    shapes = np.empty(work[at.STRINGS], np.uint8)
-    tell_shapes(strings, shapes)
     found = Markup(
         len(utf8),
         _normal(text.split(_SEPARATOR)[:-1], is_normal),
         _rows(work, at.BLOCKS, at.NEXT_BLOCK, at.BLOCK_ROW),
         _rows(work, at.ELEMENTS, at.NEXT_ELEMENT, at.ELEMENT_ROW),
     )
+    found.utf8 = shown
     found.bytes_per_character = float(work[at.OUT] / max(1, work[at.CHARACTERS]))
     _add_notes(found, utf8, text, values, _rows(work, at.NOTES, at.NEXT_NOTE, at.NOTE_ROW))
+    shapes = np.empty(work[at.STRINGS], np.uint8)
+    tell_shapes(strings, shapes)
     anchors = _rows(work, at.ANCHORS, at.NEXT_ANCHOR, at.ANCHOR_ROW)
-    found.anchors = _anchors(values, _normal(_said(text, values, anchors), is_normal), shapes, anchors)
+    found.anchors = Anchors(text, is_normal, values, shapes, anchors)
     return found
 
 
@@ -125,28 +149,6 @@ def _rows(work: Line, first: int, following: int, columns: int) -> Table:
 
 def _normal(texts: list[str], are_normal: bool) -> list[str]:
     return texts if are_normal else [unicodedata.normalize("NFC", text) for text in texts]
-
-
-def _anchors(values: list[str], said: list[str], shapes: NDArray[np.uint8], anchors: Table) -> Anchors:
-    hrefs, rels = anchors[:, at.A_HREF], anchors[:, at.A_REL]
-    value = values.__getitem__  # the last one is empty, and what is missing has the number -1
-    return Anchors(
-        [*map(value, hrefs.tolist())],
-        shapes[hrefs].tolist(),
-        said,
-        [*map(str.lower, map(value, rels.tolist()))],
-        anchors[:, at.A_BLOCK],
-    )
-
-
-def _said(text: str, values: list[str], anchors: Table) -> list[str]:
-    """The text of each link, or else of a picture in it."""
-    starts = anchors[:, at.A_START]
-    ends = np.minimum(anchors[:, at.A_END], starts + MAX_ANCHOR)
-    return [
-        said if (said := text[start:end].strip()) and said.isprintable() else _one_line_or(said, values[alt])
-        for start, end, alt in zip(starts.tolist(), ends.tolist(), anchors[:, at.A_ALT].tolist(), strict=True)
-    ]
 
 
 def _one_line_or(said: str, alt: str) -> str:

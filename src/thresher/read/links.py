@@ -49,9 +49,10 @@ def _placed(markup: Markup, absolute: _Absolute, scores: Floats, cut: float) -> 
         earlier = best.setdefault(url, row)
         if earlier != row and places[row] < places[earlier]:
             best[url] = row
+    texts, rels = anchors.texts(list(best.values())), anchors.rels
     return {
-        url: Link(url, anchors.texts[row], places[row], are_in_text[row], anchors.rels[row])
-        for url, row in best.items()
+        url: Link(url, text, places[row], are_in_text[row], rels[row])
+        for (url, row), text in zip(best.items(), texts, strict=True)
         if url is not None and len(url) <= MAX_URL_LENGTH
     }
 
@@ -66,8 +67,13 @@ def refresh_target(markup: Markup) -> str:
 
 def licence(found: Sequence[Link]) -> str:
     """The licence that a page links to as its own: by rel="license", or a known one."""
-    declared = next((link.url for link in found if link.rel and "license" in link.rel.split()), "")
-    return declared or next((link.url for link in found if is_licence(link.url)), "")
+    known = ""
+    for link in found:
+        if link.rel and "license" in link.rel.split():
+            return link.url
+        if not known and is_licence(link.url):
+            known = link.url
+    return known
 
 
 class _Absolute(dict[str, str | None]):

@@ -145,15 +145,17 @@ def _link_farm(links: Sequence[Link], page_url: str, length: int) -> float:
     """Many sites that are called by the same few words; lists of friends call each by its name."""
     if not _crowd(len(links), length):
         return 0.0  # without a look at where they lead: so it is with nearly all pages
-    hosts = [_host(link.url) for link in links]
-    if not _crowd(len(set(hosts)), length):
+    home = _host(page_url)
+    name = home.removeprefix("www.")
+    at_home = tuple(f"{start}{name}/" for start in ("http://www.", "https://www.", "http://", "https://"))
+    away = [link for link in links if not link.url.startswith(at_home)]
+    if not _crowd(len(away), length):
         return 0.0
-    sites = {name: domain(name) for name in set(hosts)}
-    own = domain(_host(page_url))
+    sites = {host: domain(host) for host in {_host(link.url) for link in away}}
     outside = [
-        (sites[name], link.anchor)
-        for name, link in zip(hosts, links, strict=True)
-        if link.anchor and sites[name] != own
+        (site, link.anchor)
+        for link in away
+        if link.anchor and (site := sites[_host(link.url)]) != domain(home)
     ]
     crowd = _crowd(len({site for site, _ in outside}), length)
     said = "\n".join({anchor.lower() for _, anchor in outside}).split() if crowd else []

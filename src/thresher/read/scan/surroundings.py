@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.read.scan import layout as at
-from thresher.read.scan.kernel import FLOATS, GRID, NOTHING, NUMBER, TABLE, inlined, inner, kernel
+from thresher.read.scan.kernel import FLOATS, GRID, NOTHING, NUMBER, SOURCE, TABLE, inlined, inner, kernel
 
 SPACELESS = 14  # letters per space, from which on a script is taken to write without spaces
 LETTERS_PER_WORD = 3.0  # in such scripts
 MAIN_SHARE = 0.6  # of all text on the page: what makes an element the main one
 ANCESTORS = 4  # elements around a block that are looked at, from the inside
 NEIGHBOURS = 3  # blocks before and after it
+MIN_TITLE = 8  # bytes of a block that may repeat the title of its page
 SIGNATURE_FACTOR = 0x100000001B3
 
+Bytes = NDArray[np.uint8]
 Table = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -51,7 +53,7 @@ def is_inner(tag_flags):
 
 
 @inner
-def measure_own(blocks, titles, length, out):
+def measure_own(blocks, length, out):
     """Measure each block by itself; its words are the first column, not yet as a logarithm."""
     count = len(blocks)
     for row in range(count):
@@ -74,11 +76,40 @@ def measure_own(blocks, titles, length, out):
         out[row, M_LINKS] = blocks[row, at.B_LINKS]
         out[row, M_EMPHASIS] = blocks[row, at.B_EMPHASIS]
         out[row, M_SENTENCE] = words / (stops + 1)
-        out[row, M_TITLE] = titles[row]
         out[row, M_POSITION] = row / count
         out[row, M_SOURCE] = blocks[row, at.B_SOURCE] / length
         for bit in range(at.PLACE_BITS):
             out[row, M_PLACES + bit] = blocks[row, at.B_CONTEXT] >> bit & 1
+
+
+@inlined
+def small(byte):
+    """A byte, of a capital letter the small one; other alphabets are left as they are."""
+    return byte + 32 if 65 <= byte <= 90 else byte
+
+
+@inner
+def stands_in(text, start, end, title):
+    """Whether a piece of text stands in the title; that has no capitals."""
+    for first in range(len(title) - (end - start) + 1):
+        place = start
+        while place < end and small(text[place]) == title[first + place - start]:
+            place += 1
+        if place == end:
+            return True
+    return False
+
+
+@inner
+def find_title(text, title, out):
+    """Which blocks repeat the title of the page, or a part of it. A zero ends the text of each."""
+    start = 0
+    for row in range(len(out)):
+        end = start
+        while end < len(text) and text[end]:
+            end += 1
+        out[row, M_TITLE] = end - start > MIN_TITLE and stands_in(text, start, end, title)
+        start = end + 1
 
 
 @inner
@@ -152,8 +183,8 @@ def share_by_key(keys, likely, out, text_column, count_column):
 
 
 @inner
-def measure_neighbours(blocks, likely, out):
-    """What stands before and after each block."""
+def measure_neighbours(blocks, likely, logarithms, out):
+    """What stands before and after each block, and how long that is, given the logarithms of all words."""
     count = len(blocks)
     for row in range(count):
         for offset in range(-NEIGHBOURS, NEIGHBOURS + 1):
@@ -163,7 +194,7 @@ def measure_neighbours(blocks, likely, out):
             column = M_NEIGHBOURS + NEIGHBOUR_COLUMNS * place
             other = row + offset
             if 0 <= other < count:
-                out[row, column + B_WORDS] = np.log(out[other, M_WORDS])
+                out[row, column + B_WORDS] = logarithms[other]
                 out[row, column + B_LINKED] = out[other, M_LINKED]
                 out[row, column + B_ENDS] = out[other, M_ENDS]
                 out[row, column + B_LIKELY] = likely[other]
@@ -239,9 +270,9 @@ def guess(weights, out, likely):
         likely[row] = 1.0 / (1.0 + np.exp(-odds))
 
 
-@kernel(NOTHING, TABLE, TABLE, FLOATS, FLOATS, NUMBER, GRID)
+@kernel(NOTHING, TABLE, TABLE, SOURCE, SOURCE, FLOATS, NUMBER, GRID)
 def measure(
-    blocks: Table, elements: Table, titles: Floats, weights: Floats, length: int, out: Floats
+    blocks: Table, elements: Table, text: Bytes, title: Bytes, weights: Floats, length: int, out: Floats
 ) -> None:
     """Measure all blocks of a page whose source has that length. `weights` are those of the first guess."""
     likely = np.empty(len(blocks), np.float64)
@@ -249,7 +280,8 @@ def measure(
     ends = np.empty(len(elements), np.int64)
     depths = np.empty(len(elements), np.int64)
     keys = np.empty(len(blocks), np.int64)
-    measure_own(blocks, titles, length, out)
+    measure_own(blocks, length, out)
+    find_title(text, title, out)
     measure_depth(blocks, elements, out, depths)
     guess(weights, out, likely)
     sum_up(blocks, elements, likely, out, sums, ends)
@@ -269,8 +301,8 @@ def measure(
             elements[element, at.E_SIGNATURE] * SIGNATURE_FACTOR ^ elements[around, at.E_SIGNATURE] | 1
         )
     share_by_key(keys, likely, out, M_SIGNATURE_TEXT, M_SIGNATURES)
-    measure_neighbours(blocks, likely, out)
+    logarithms = np.log(out[:, M_WORDS])
+    measure_neighbours(blocks, likely, logarithms, out)
     measure_tree(blocks, elements, out, sums, ends, depths, best, main)
     measure_order(likely, out, sums)
-    for row in range(len(blocks)):
-        out[row, M_WORDS] = np.log(out[row, M_WORDS])
+    out[:, M_WORDS] = logarithms
