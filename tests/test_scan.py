@@ -93,6 +93,7 @@ def test_text_and_links_of_any_soup_are_those_of_a_real_parser(soup: str) -> Non
 
 @given(st.text("&#xX;abcegilmnopqrtuyAMPLT0123456789= ", max_size=30))
 @example("&notit; &notin; &amp &ampx &copy2 &#x80; &#0; &#xD800; &#99999999; &NotLessLess;")
+@example("&fjlig;ord &ThickSpace; b")
 def test_references_are_resolved_as_in_a_browser(text: str) -> None:
     (found,) = scan(f"<p>x{text}x".encode(), 10).texts
     assert found == " ".join(f"x{html.unescape(text)}x".split())
@@ -101,6 +102,11 @@ def test_references_are_resolved_as_in_a_browser(text: str) -> None:
 def test_a_reference_in_an_address_counts_only_where_it_ends() -> None:
     found = scan(b"<a href='/?a=1&copy=2&amp;b=3&lt'>x</a>", 10)
     assert found.anchors.hrefs == ["/?a=1&copy=2&b=3<"]
+
+
+@pytest.mark.parametrize("broken", [b"\xc3", b"\xe2\x82", b"\xf0\x9f"])
+def test_a_broken_character_does_not_swallow_the_tag_after_it(broken: bytes) -> None:
+    assert scan(b"<p>a" + broken + b"<p>b" + broken, 10).texts == ["a", "b"]
 
 
 def test_a_link_that_goes_on_after_its_block_is_a_link_there_too() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.read.scan.kernel import BYTES, NOTHING, inlined, inner, kernel
+from thresher.read.scan.kernel import BYTES, NOTHING, bare, inlined, inner, kernel
 
 ODD, WHOLE, FROM_ROOT, FROM_FOLDER = range(4)  # shapes; what is odd is left to the parser
 
 SLASH, DASH, DOT, PERCENT = ord("/"), ord("-"), ord("."), ord("%")
-QUESTION, AMPERSAND = ord("?"), ord("&")
+QUESTION, AMPERSAND, SMALL_S, TWO = ord("?"), ord("&"), ord("s"), ord("2")
 HTTP, AFTER_SCHEME = (np.frombuffer(part, np.uint8) for part in (b"http", b"://"))
 IN_NAME = 0b11111  # bits that tell letters apart, in capitals or not
 # How the parameters begin that `thresher.url` removes.
@@ -49,7 +49,7 @@ def after_origin(strings, start):
         if strings[place] != byte:
             return start
         place += 1
-    place += strings[place] == ord("s")
+    place += strings[place] == SMALL_S
     for byte in AFTER_SCHEME:
         if strings[place] != byte:
             return start
@@ -77,10 +77,10 @@ def after_origin(strings, start):
 @inlined
 def may_be_dot(strings, place):
     """Whether `.` stands there, or `%2e` that means the same."""
-    return strings[place] == DOT or (strings[place] == PERCENT and strings[place + 1] == ord("2"))
+    return strings[place] == DOT or (strings[place] == PERCENT and strings[place + 1] == TWO)
 
 
-@inner
+@inlined
 def is_plain_query(strings, start, end):
     """Whether a query stays as it is: nothing in it is escaped, empty or may be the name of a visitor."""
     begins = True
@@ -117,7 +117,8 @@ def shape_of(strings, start, end):
 @kernel(NOTHING, BYTES, BYTES)
 def tell_shapes(strings: NDArray[np.uint8], shapes: NDArray[np.uint8]) -> None:
     """The shape of each of so many strings; a zero ends each."""
-    start = place = 0
+    strings = bare(strings)
+    start = place = np.int64(0)  # not a mere 0: all that is called with it would be compiled once more
     for number in range(len(shapes)):
         while strings[place]:
             place += 1

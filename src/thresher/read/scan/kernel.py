@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 import xxhash
-from numba import types
+from numba import config, types
+from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,13 +32,17 @@ NOTHING = types.void
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 _STATE = xxhash.xxh3_64_hexdigest(b"".join(path.read_bytes() for path in _SOURCES))
 
+# Nobody calls a kernel from C, nor a part of one from Python: ways in would only have to be compiled.
+_WHOLE: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_PART = {**_WHOLE, "no_cpython_wrapper": True}
+
 
 def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Function], Function]:
     """Compile a function for these types, or load it as it was compiled before."""
 
     def compiled(function: Function) -> Function:
         function.__qualname__ = f"{function.__name__}_{_STATE}"
-        made: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        made: Any = numba.njit(cache=True, **_WHOLE)(function)
         with nullcontext() if _is_kept(made) else _one_process_at_a_time(Path(made.stats.cache_path)):
             if not _is_kept(made):
                 _announce()
@@ -49,17 +54,36 @@ def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Function], F
 
 def inlined(function: Function) -> Function:
     """A part of kernels that is copied to where it is called: small, or called once."""
-    return cast(Function, numba.njit(nogil=True, error_model="numpy", forceinline=True)(function))
+    return cast(Function, numba.njit(forceinline=True, **_PART)(function))
 
 
 def inner(function: Function) -> Function:
     """A part of kernels, compiled as part of them: loading it costs nothing once they are."""
-    return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+    return cast(Function, numba.njit(**_PART)(function))
+
+
+def _pointer(_context: Any, array: types.Array) -> tuple[Any, Callable[..., Any]]:
+    """How numba is told of a function: its type, and what builds its code."""
+
+    def first_item(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, values[0]).data
+
+    return types.CPointer(array.dtype)(array), first_item  # type: ignore[no-untyped-call]
+
+
+def _itself(array: Any) -> Any:
+    return array
+
+
+# An array as C has it, known by where it begins alone. Of a whole array, numba hands over all it knows with every
+# call, and it looks at each index for being negative: that took nearly half the time of a scan. Where it is told
+# to check indices (NUMBA_BOUNDSCHECK=1) arrays stay whole, so that what reaches beyond them is found.
+bare: Any = inlined(_itself) if config.BOUNDSCHECK else intrinsic(_pointer)  # type: ignore[attr-defined]
 
 
 @cache
 def _announce() -> None:
-    print("thresher: compiling the reader, once for good; 20 to 30 seconds …", file=sys.stderr)
+    print("thresher: compiling the reader, once for good; about 20 seconds …", file=sys.stderr)
 
 
 def _is_kept(made: Any) -> bool:

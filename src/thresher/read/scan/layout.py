@@ -41,9 +41,9 @@ ATTRIBUTES = 18
 LETTER, CAPITAL, SPACE, STOP, COMMA, DIGIT, OTHER, UNWANTED = range(8)
 CLASSES = 8
 
-# The memory of a scan is one array of integers, because every array that is handed from function to function costs
-# as much as reading a tag. It begins with single numbers, then come small tables, then those that grow. A row of a
-# table is known by the place where it begins.
+# The memory of a scan is one array of integers, because every array is one thing more that is handed from function
+# to function. It begins with single numbers, then come small tables, then those that grow. A row of a table is
+# known by the place where it begins.
 (
     OUT,  # bytes of text written
     CHARACTERS,  # characters of text written
@@ -128,4 +128,5 @@ SAYS_ANYTHING = SAYS_MENU | SAYS_FOOT | SAYS_SIDE | SAYS_SHARE | SAYS_NOTICE | S
 UNSEEN, MUTE, IN_FOREIGN, IN_TEMPLATE, IN_SELECT = (1 << n for n in range(40, 45))
 NO_TEXT = UNSEEN | MUTE
 
+ZERO = 0  # by this name: numba compiles a function once more for a constant that is handed to it
 HIDDEN = -1  # the link stands where no reader sees it

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from thresher.read.scan import layout as at
 from thresher.read.scan.kernel import inlined, inner
-from thresher.read.scan.text import HASH_FACTOR, HASH_MASK, HASH_SEED, LOWER, find_key, hash_of
+from thresher.read.scan.text import HASH_FACTOR, HASH_MASK, HASH_SEED, LOWER, find_key
 
 LESS, GREATER, SLASH, EQUALS, DASH, BANG = ord("<"), ord(">"), ord("/"), ord("="), ord("-"), ord("!")
 DOUBLE_QUOTE, QUOTE, COLON, SPACE = ord('"'), ord("'"), ord(":"), ord(" ")
 FIRST_CAPITAL, LAST_CAPITAL = ord("A"), ord("Z")
+
+
+def _in_names() -> NDArray[np.uint8]:
+    """Every byte as names of tags and attributes are compared, in lower case; 0 for those that end a name."""
+    letters = np.frombuffer(bytes(range(256)).lower(), np.uint8).copy()
+    letters[: SPACE + 1] = letters[[GREATER, SLASH]] = 0
+    return letters
+
+
+IN_NAMES = _in_names()
 
 
 @inlined
@@ -35,7 +48,7 @@ def starts_with(source, place, end, word):
 @inlined
 def ends_name(source, place, end):
     """Whether the name of a tag cannot go on here."""
-    return place >= end or source[place] <= SPACE or source[place] == GREATER or source[place] == SLASH
+    return place >= end or not IN_NAMES[source[place]]
 
 
 @inner
@@ -59,10 +72,24 @@ def after_comment(source, start, end):
 
 
 @inner
-def end_of_raw(source, start, end, is_script, name):
+def is_same_name(source, place, end, name, name_end):
+    """Whether the name of a tag stands here again, in capitals or not."""
+    for expected in range(name, name_end):
+        byte = source[place] if place < end else SPACE
+        if byte != source[expected] and (
+            byte | LOWER != source[expected] | LOWER or not 97 <= byte | LOWER <= 122
+        ):
+            return False
+        place += 1
+    return ends_name(source, place, end)
+
+
+@inner
+def end_of_raw(source, start, end, tag, name, name_end):
     """Where the end tag begins that ends an element without markup inside, or the end of the page.
 
-    Inside `<!--`, a script may hold another one with its end tag; old pages do that to hide from old browsers.
+    Its name stands between `name` and `name_end`. Inside `<!--`, a script may hold another one with its end tag;
+    old pages do that to hide from old browsers.
     """
     in_comment = nested = False
     place = start
@@ -71,49 +98,40 @@ def end_of_raw(source, start, end, is_script, name):
         if byte == LESS and place + 1 < end:
             following = source[place + 1]
             if following == SLASH:
-                if starts_with(source, place + 2, end, name) and ends_name(
-                    source, place + 2 + len(name), end
-                ):
+                if is_same_name(source, place + 2, end, name, name_end):
                     if not nested:
                         return place
                     nested = False
-            elif is_script and following == BANG:
+            elif tag == at.SCRIPT and following == BANG:
                 if place + 3 < end and source[place + 2] == DASH and source[place + 3] == DASH:
                     in_comment = True
                     place += 1  # `<!-->` is a whole comment
-            elif in_comment and starts_with(source, place + 1, end, name):
-                nested = nested or ends_name(source, place + 1 + len(name), end)
+            elif in_comment and is_same_name(source, place + 1, end, name, name_end):
+                nested = True
         elif in_comment and byte == GREATER and source[place - 1] == DASH and source[place - 2] == DASH:
             in_comment = nested = False
         place += 1
     return end
 
 
-@inlined
+@inner
 def read_attributes(source, start, end, work, known):
     """Note where the values of the attributes that matter stand; where the tag ends. The first of a name counts."""
     present = 0
-    work[at.SELF_CLOSED] = 0
+    self_closed = False
     place = start
-    while place < end:
-        byte = source[place]
-        if byte == GREATER:
-            work[at.PRESENT] = present
-            return place + 1
-        if byte <= SPACE or byte == SLASH:
-            work[at.SELF_CLOSED] = byte == SLASH
+    while place < end and source[place] != GREATER:
+        self_closed = source[place] == SLASH
+        if source[place] <= SPACE or self_closed:
             place += 1
             continue
-        work[at.SELF_CLOSED] = 0
         value = HASH_SEED
         first = place
         while place < end:
-            byte = source[place]
-            if byte <= SPACE or byte == GREATER or byte == SLASH or (byte == EQUALS and place > first):
+            letter = IN_NAMES[source[place]]
+            if not letter or (letter == EQUALS and place > first):
                 break
-            if FIRST_CAPITAL <= byte <= LAST_CAPITAL:
-                byte |= LOWER
-            value = (value ^ byte) * HASH_FACTOR
+            value = (value ^ letter) * HASH_FACTOR
             place += 1
         while place < end and source[place] <= SPACE:
             place += 1
@@ -139,11 +157,12 @@ def read_attributes(source, start, end, work, known):
                 present |= 1 << number
                 work[at.VALUES + 2 * number] = value_start
                 work[at.VALUES + 2 * number + 1] = value_end
-    work[at.PRESENT] = 0  # the page ends within the tag: there is no such tag
-    return end + 1
+    work[at.PRESENT] = present if place < end else 0  # a tag within which the page ends is none
+    work[at.SELF_CLOSED] = self_closed
+    return place + 1
 
 
-@inlined
+@inner
 def names_say(source, number, work, known):
     """What the class or the id of an element speaks of, as bits; its signature grows by it."""
     steps, says = known[at.K_STEPS], known[at.K_SAYS]
@@ -190,8 +209,12 @@ def shows_little(source, start, end, enough):
 
 
 @inlined
-def tag_number(source, start, end, known):
-    """The number of a tag; of one that is not in the table, a number made from its name."""
-    value = hash_of(source, start, end)
+def tag_at(source, start, end, known):
+    """The number of the tag whose name begins there, made from the name if no table has it; where the name ends."""
+    place, value = start, HASH_SEED
+    while place < end and IN_NAMES[source[place]]:
+        value = (value ^ IN_NAMES[source[place]]) * HASH_FACTOR
+        place += 1
     row = find_key(known, known[at.K_TAGS], known[at.K_TAGS_SIZE], value)
-    return known[known[at.K_TAG_NUMBERS] + row] if row >= 0 else at.UNKNOWN_TAGS + (value & 0xFFFFFFFF)
+    number = known[known[at.K_TAG_NUMBERS] + row] if row >= 0 else at.UNKNOWN_TAGS + (value & 0xFFFFFFFF)
+    return number, place

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.read.scan import layout as at
-from thresher.read.scan.kernel import BYTES, NOTHING, NUMBERS, SOURCE, inlined, inner, kernel
+from thresher.read.scan.kernel import BYTES, NOTHING, NUMBERS, SOURCE, bare, inlined, inner, kernel
 from thresher.read.scan.markup import (
     BANG,
     GREATER,
@@ -16,13 +16,12 @@ from thresher.read.scan.markup import (
     after_comment,
     declares,
     end_of_raw,
-    ends_name,
     find_byte,
     names_say,
     read_attributes,
     shows_little,
     starts_with,
-    tag_number,
+    tag_at,
 )
 from thresher.read.scan.text import LOWER, end_line, find_key, hash_of, put_string, put_text
 from thresher.read.scan.tree import close_down_to, close_link, end_block, end_element, first_closed, level_of
@@ -42,7 +41,7 @@ def _word(text: str) -> Bytes:
 
 COMMENT, CDATA, CDATA_END = _word("<!--"), _word("[cdata["), _word("]]>")
 DISPLAY, NONE, VISIBILITY, HIDDEN, TRUE = map(_word, ("display", "none", "visibility", "hidden", "true"))
-LD_JSON, NOSCRIPT = _word("application/ld+json"), _word("noscript")
+LD_JSON = _word("application/ld+json")
 
 
 @inlined
@@ -52,7 +51,7 @@ def has(number, work):
     return work[at.PRESENT] >> number & 1 and work[value + 1] > work[value]
 
 
-@inlined
+@inner
 def is_unseen(source, work):
     """Whether an element is declared invisible."""
     present = work[at.PRESENT]
@@ -207,7 +206,7 @@ def go_on_with_link(work):
             work[anchor + at.A_START] = work[at.CHARACTERS]
             work[at.NEXT_ANCHOR] = anchor + at.ANCHOR_ROW
             work[at.ANCHOR] = anchor
-    push(at.A, at.FORMATTING, context, 0, 0, work)
+    push(at.A, at.FORMATTING, context, at.ZERO, at.ZERO, work)
     work[at.LINK_LEVEL] = work[at.TOP]
 
 
@@ -223,24 +222,21 @@ def break_line(out, work):
 
 
 @inner
-def is_note(source, start, end, work):
+def is_note(source, name, name_end, start, end, work):
     """Whether a <noscript> that begins at `start` is only a note to readers without scripts."""
     if work[at.NO_MORE_NOSCRIPT]:
         return False
-    closed = end_of_raw(source, start, end, False, NOSCRIPT)
+    closed = end_of_raw(source, start, end, at.NOSCRIPT, name, name_end)
     if closed == end:
         work[at.NO_MORE_NOSCRIPT] = 1  # or a page full of them would be looked through again and again
         return False
     return shows_little(source, start, closed, MIN_NOSCRIPT)
 
 
-@inlined
-def after_raw(source, name, start, end, tag, context, strings, work, known):
+@inner
+def after_raw(source, name, name_end, start, end, tag, context, strings, work, known):
     """Pass over an element that holds no markup; keep titles, and what describes the page to machines."""
-    name_end = name
-    while not ends_name(source, name_end, end):
-        name_end += 1
-    closed = end_of_raw(source, start, end, tag == at.SCRIPT, source[name:name_end])
+    closed = end_of_raw(source, start, end, tag, name, name_end)
     if tag == at.TITLE and not context & at.NO_TEXT:
         add_note(at.N_TITLE, work)
         put_string(source, start, closed, strings, work, known)
@@ -253,7 +249,7 @@ def after_raw(source, name, start, end, tag, context, strings, work, known):
     return min(find_byte(source, closed, end, GREATER) + 1, end)
 
 
-@inlined
+@inner
 def after_no_tag(source, place, end, context, out, work, known, classes):
     """Pass over a comment, a declaration, or a `<` that begins nothing."""
     first = source[place + 1] if place + 1 < end else SPACE
@@ -270,7 +266,7 @@ def after_no_tag(source, place, end, context, out, work, known, classes):
     return place + 1
 
 
-@inlined
+@inner
 def enters_select(tag, flags, out, work):
     """Whether a start tag inside a <select> counts; some end it."""
     top = work[at.TOP]
@@ -278,7 +274,7 @@ def enters_select(tag, flags, out, work):
         return True
     ends = tag == at.SELECT or tag == at.INPUT or tag == at.TEXTAREA
     if ends or ((flags & at.TABLE_PART or tag == at.TABLE) and work[at.OPENED + at.TABLE]):
-        level = level_of(at.SELECT, 0, work)
+        level = level_of(at.SELECT, at.ZERO, work)
         if level:
             close_down_to(level, out, work)
     return work[at.TOP] != top and tag != at.SELECT
@@ -303,7 +299,7 @@ def enter(tag, flags, out, work):
     return level != 0
 
 
-@inlined
+@inner
 def open_foreign(source, tag, flags, strings, work, known):
     """An element inside a drawing or a formula: none of the rules for HTML hold."""
     context = work[work[at.TOP] + at.S_CONTEXT]
@@ -312,11 +308,11 @@ def open_foreign(source, tag, flags, strings, work, known):
     if not work[at.SELF_CLOSED]:
         if flags & at.HTML_INSIDE:
             context &= ~at.IN_FOREIGN
-        push(tag, flags & at.HTML_INSIDE, context, 0, 0, work)
+        push(tag, flags & at.HTML_INSIDE, context, at.ZERO, at.ZERO, work)
 
 
 @inlined
-def context_inside(source, tag, flags, place, end, work):
+def context_inside(source, name, name_end, tag, flags, place, end, work):
     """What the scanner has to know of the place inside a new element whose tag ends at `place`."""
     context = work[work[at.TOP] + at.S_CONTEXT]
     if work[at.PRESENT] and not work[at.ALL_SEEN] and is_unseen(source, work):
@@ -329,7 +325,7 @@ def context_inside(source, tag, flags, place, end, work):
             context |= at.IN_TEMPLATE
         elif tag == at.SELECT:
             context |= at.IN_SELECT
-    elif tag == at.NOSCRIPT and is_note(source, place, end, work):
+    elif tag == at.NOSCRIPT and is_note(source, name, name_end, place, end, work):
         context |= at.UNSEEN
     return context
 
@@ -375,17 +371,20 @@ def open_element(source, tag, flags, context, out, strings, work, known):
 def scan(source: Bytes, out: Bytes, strings: Bytes, work: Numbers, known: Numbers, classes: Bytes) -> None:
     """Scan a page. The memory is the caller's, and large enough for a page with that many tags."""
     end = len(source)
-    place = 0
+    source, out, strings = bare(source), bare(out), bare(strings)
+    work, known, classes = bare(work), bare(known), bare(classes)
+    place = np.int64(0)  # not a mere 0: all that is called with it would be compiled once more
     while place < end:
         context = work[work[at.TOP] + at.S_CONTEXT]
         if source[place] != LESS:
-            start = place
-            place = find_byte(source, start, end, LESS)
             if work[at.LINK_CUT]:
                 go_on_with_link(work)
             if not context & at.NO_TEXT:
-                put_text(source, start, place, context & at.PREFORMATTED, out, work, known, classes)
-            elif not context & at.MUTE:
+                place = put_text(source, place, end, context & at.PREFORMATTED, out, work, known, classes)
+                continue
+            start = place
+            place = find_byte(source, start, end, LESS)
+            if not context & at.MUTE:
                 work[at.UNSEEN_BYTES] += place - start
             continue
         start = place + 1
@@ -397,12 +396,9 @@ def scan(source: Bytes, out: Bytes, strings: Bytes, work: Numbers, known: Number
         if not work[at.TAGS_LEFT]:
             break  # nobody writes so many
         work[at.TAGS_LEFT] -= 1
-        place = start
-        while not ends_name(source, place, end):
-            place += 1
-        tag = tag_number(source, start, place, known)
+        tag, name_end = tag_at(source, start, end, known)
         flags = known[known[at.K_TAG_FLAGS] + tag] if tag < at.UNKNOWN_TAGS else 0
-        place = read_attributes(source, place, end, work, known)
+        place = read_attributes(source, name_end, end, work, known)
         if place > end:
             break
         if closing:
@@ -417,11 +413,11 @@ def scan(source: Bytes, out: Bytes, strings: Bytes, work: Numbers, known: Number
             if context & at.IN_FOREIGN:
                 open_foreign(source, tag, flags, strings, work, known)
             elif flags & at.RAW:
-                place = after_raw(source, start, place, end, tag, context, strings, work, known)
+                place = after_raw(source, start, name_end, place, end, tag, context, strings, work, known)
             else:
                 if flags & at.NOTED:
                     take_note(source, tag, strings, work, known)
-                context = context_inside(source, tag, flags, place, end, work)
+                context = context_inside(source, start, name_end, tag, flags, place, end, work)
                 open_element(source, tag, flags, context, out, strings, work, known)
     end_block(out, work)
     close_link(work)

@@ -162,7 +162,7 @@ def slot_of(key, keys):
 
 
 @inner
-def share_by_key(keys, likely, out, text_column, count_column):
+def share_by_key(keys, likely, out, shares, counts):
     """Of all words in blocks with the same key, the share that is likely text; and how many blocks those are."""
     size = 4
     while size < 2 * len(keys):
@@ -177,9 +177,8 @@ def share_by_key(keys, likely, out, text_column, count_column):
         sums[slot, 2] += 1.0
     for row in range(len(keys)):
         slot = slot_of(keys[row], table)
-        out[row, text_column] = sums[slot, 1] / sums[slot, 0]
-        if count_column >= 0:
-            out[row, count_column] = np.log(sums[slot, 2])
+        shares[row] = sums[slot, 1] / sums[slot, 0]
+        counts[row] = np.log(sums[slot, 2])
 
 
 @inner
@@ -280,6 +279,7 @@ def measure(
     ends = np.empty(len(elements), np.int64)
     depths = np.empty(len(elements), np.int64)
     keys = np.empty(len(blocks), np.int64)
+    logarithms = np.empty(len(blocks), np.float64)
     measure_own(blocks, length, out)
     find_title(text, title, out)
     measure_depth(blocks, elements, out, depths)
@@ -293,16 +293,18 @@ def measure(
             main = element
     for row in range(len(blocks)):
         keys[row] = blocks[row, at.B_CONTEXT] + 1
-    share_by_key(keys, likely, out, M_KIND_TEXT, -1)
+    share_by_key(keys, likely, out, out[:, M_KIND_TEXT], out[:, M_SIGNATURES])
     for row in range(len(blocks)):
         element = blocks[row, at.B_CONTAINER]
         around = elements[element, at.E_PARENT]
         keys[row] = (
             elements[element, at.E_SIGNATURE] * SIGNATURE_FACTOR ^ elements[around, at.E_SIGNATURE] | 1
         )
-    share_by_key(keys, likely, out, M_SIGNATURE_TEXT, M_SIGNATURES)
-    logarithms = np.log(out[:, M_WORDS])
+    share_by_key(keys, likely, out, out[:, M_SIGNATURE_TEXT], out[:, M_SIGNATURES])
+    for row in range(len(blocks)):
+        logarithms[row] = np.log(out[row, M_WORDS])
     measure_neighbours(blocks, likely, logarithms, out)
     measure_tree(blocks, elements, out, sums, ends, depths, best, main)
     measure_order(likely, out, sums)
-    out[:, M_WORDS] = logarithms
+    for row in range(len(blocks)):
+        out[row, M_WORDS] = logarithms[row]

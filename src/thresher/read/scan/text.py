@@ -10,9 +10,10 @@ from thresher.read.scan.kernel import inlined, inner
 HASH_SEED, HASH_FACTOR, HASH_MASK = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1  # after FNV-1a
 LONGEST_REFERENCE = 33
 REPLACEMENT = 0xFFFD
-AMPERSAND, SEMICOLON, HASH, EQUALS = ord("&"), ord(";"), ord("#"), ord("=")
-SPACE, TAB, NEWLINE, RETURN = ord(" "), ord("\t"), ord("\n"), ord("\r")
+AMPERSAND, SEMICOLON, HASH, EQUALS, LESS, SMALL_X = (ord(sign) for sign in "&;#=<x")
+SPACE, TAB, NEWLINE, RETURN = (ord(sign) for sign in " \t\n\r")
 LOWER = 32  # the bit that makes a small letter of a capital
+BEYOND_ASCII = 0x80
 
 
 @inlined
@@ -44,7 +45,7 @@ def hash_of(source, start, end):
 def numeric_reference(source, start, end, work, known):
     """Resolve `&#38;` or `&#x26;`, whose first digit or x is at `start`; where it ends, or `start` for none."""
     place, base = start, 10
-    if place < end and source[place] | LOWER == ord("x"):
+    if place < end and source[place] | LOWER == SMALL_X:
         place, base = start + 1, 16
     first, code = place, 0
     while place < end:
@@ -70,11 +71,10 @@ def numeric_reference(source, start, end, work, known):
 
 
 @inner
-def reference(source, start, end, in_attribute, work, known):
+def reference(source, start, end, work, known):
     """Resolve the character reference that begins with the ampersand at `start` into the memory; where it ends.
 
-    What is no reference is an ampersand. Names without a semicolon are the old ones, the longest that fits; in an
-    attribute they do not count where the text goes on, because addresses are full of `&copy=1`.
+    What is no reference is an ampersand. Names without a semicolon are the old ones, the longest that fits.
     """
     work[at.CODE] = AMPERSAND
     work[at.SECOND_CODE] = 0
@@ -98,10 +98,6 @@ def reference(source, start, end, in_attribute, work, known):
             break
     if found < 0:
         return start + 1
-    if in_attribute and source[found_end - 1] != SEMICOLON and found_end < end:
-        byte = source[found_end]
-        if byte == EQUALS or 48 <= byte <= 57 or 97 <= byte | LOWER <= 122:
-            return start + 1
     codes = known[at.K_CODES] + 2 * found
     work[at.CODE] = known[codes]
     work[at.SECOND_CODE] = known[codes + 1]
@@ -134,13 +130,13 @@ def put_code(code, out, place):
 def code_at(source, place, end):
     """The character at `place`, and where it ends."""
     byte = source[place]
-    if byte < 0x80:
+    if byte < BEYOND_ASCII:
         return byte, place + 1
     size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-    if place + size > end:
-        return 0, end  # cannot be: the source is valid; never look beyond it
     code = byte & (0xFF >> size + 1)
     for further in range(place + 1, place + size):
+        if further >= end or source[further] == LESS:
+            return 0, further  # cannot be: the source is valid; never look beyond it, nor into a tag
         code = code << 6 | source[further] & 0x3F
     return code, place + size
 
@@ -172,11 +168,11 @@ def end_line(out, work):
 
 @inner
 def put_lines(source, start, end, out, work, known, classes):
-    """Append text to a block that keeps its lines and their indentation."""
+    """Append text to a block that keeps its lines and their indentation; where it ends."""
     place = start
-    while place < end:
+    while place == start or (place < end and source[place] != LESS):
         if source[place] == AMPERSAND:
-            place = reference(source, place, end, 0, work, known)
+            place = reference(source, place, end, work, known)
             code = work[at.CODE]
         else:
             code, place = code_at(source, place, end)
@@ -190,11 +186,12 @@ def put_lines(source, start, end, out, work, known, classes):
             work[at.CHARACTERS] += 1
             work[at.COUNTS + kind] += 1
             work[at.BEFORE_LAST], work[at.LAST] = work[at.LAST], kind
+    return place
 
 
-@inlined
+@inner
 def put_running(source, start, end, out, work, known, classes):
-    """Append text to a block, every run of white space as one space.
+    """Append text to a block, every run of white space as one space; where it ends.
 
     The hottest loop of all: what it changes with every character is kept out of the memory of the scan.
     """
@@ -202,11 +199,10 @@ def put_running(source, start, end, out, work, known, classes):
     last, before, letters = work[at.LAST], work[at.BEFORE_LAST], 0
     empty = written == work[at.BLOCK_OUT]
     place = start
-    while place < end:
-        byte = source[place]
+    while place == start or (place < end and source[place] != LESS):
         second = 0
-        if byte == AMPERSAND:
-            place = reference(source, place, end, 0, work, known)
+        if source[place] == AMPERSAND:
+            place = reference(source, place, end, work, known)
             code, second = work[at.CODE], work[at.SECOND_CODE]
         else:
             code, place = code_at(source, place, end)
@@ -232,25 +228,49 @@ def put_running(source, start, end, out, work, known, classes):
             if not second:
                 break
             code, second = second, 0
+        if kind == at.SPACE:  # more of the same, as fast as can be
+            while place < end and source[place] < BEYOND_ASCII and classes[source[place]] == at.SPACE:
+                place += 1
+        elif kind == at.LETTER:
+            first = place
+            while place < end and source[place] < BEYOND_ASCII and classes[source[place]] == at.LETTER:
+                out[written] = source[place]
+                written += 1
+                place += 1
+            if place > first:
+                before = at.LETTER
+                characters += place - first
+                letters += place - first
     if written > work[at.OUT]:
         work[at.BREAKS] = 0
     work[at.OUT], work[at.CHARACTERS], work[at.PENDING] = written, characters, pending and not empty
     work[at.LAST], work[at.BEFORE_LAST] = last, before
     work[at.COUNTS + at.LETTER] += letters
+    return place
 
 
-@inlined
+@inner
 def put_text(source, start, end, keep_lines, out, work, known, classes):
-    """Append text to the block."""
+    """Append text to the block; where it ends: before the next `<`, or at `end`. Its first byte may be any."""
     before = work[at.CHARACTERS]
     if work[at.OUT] == work[at.BLOCK_OUT]:
         work[at.SOURCE] = start
     if keep_lines:
-        put_lines(source, start, end, out, work, known, classes)
+        place = put_lines(source, start, end, out, work, known, classes)
     else:
-        put_running(source, start, end, out, work, known, classes)
+        place = put_running(source, start, end, out, work, known, classes)
     if work[at.IN_LINK]:
         work[at.LINKED] += work[at.CHARACTERS] - before
+    return place
+
+
+@inlined
+def goes_on(source, start, after, end):
+    """Whether text follows at once on a name without a semicolon: addresses are full of `&copy=1`."""
+    if after == end or source[start + 1] == HASH or source[after - 1] == SEMICOLON:
+        return False
+    byte = source[after]
+    return byte == EQUALS or 48 <= byte <= 57 or 97 <= byte | LOWER <= 122
 
 
 @inner
@@ -261,7 +281,11 @@ def put_string(source, start, end, strings, work, known):
     while place < end:
         byte = source[place]
         if byte == AMPERSAND:
-            place = reference(source, place, end, 1, work, known)
+            after = reference(source, place, end, work, known)
+            if goes_on(source, place, after, end):
+                after = place + 1
+                work[at.CODE], work[at.SECOND_CODE] = AMPERSAND, 0
+            place = after
             written = put_code(work[at.CODE], strings, written)
             if work[at.SECOND_CODE]:
                 written = put_code(work[at.SECOND_CODE], strings, written)

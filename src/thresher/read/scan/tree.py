@@ -205,10 +205,10 @@ def end_element(tag, flags, out, work):
         if not level:
             end_block(out, work)
     elif tag == at.TABLE:
-        level = level_of(tag, 0, work)
+        level = level_of(tag, at.ZERO, work)
     elif flags & at.TABLE_PART:
-        level = level_of(tag, 0, work)
-        if level < level_of(at.TABLE, 0, work):
+        level = level_of(tag, at.ZERO, work)
+        if level < level_of(at.TABLE, at.ZERO, work):
             level = 0
     elif flags & at.HEADING:
         level = open_heading(work)
