@@ -17,24 +17,11 @@ import numpy as np
 
 from thresher.page import Link, Signs
 from thresher.read.fingerprint import FULL_PARAGRAPH
-from thresher.read.scan.words import (
-    KINDS,
-    LONG,
-    MOST_WORDS,
-    NO_CLASSES,
-    NONE,
-    ODD,
-    PARTNERS,
-    cut,
-    recur,
-    repeat,
-    sketch,
-)
+from thresher.read.scan.words import FEWEST_WORDS, FIGURES, KINDS, LONG, PARTNERS, weigh
 from thresher.url import domain
 
 LOOKED_AT = 5_000  # characters of a text, from its beginning
 LINKS_LOOKED_AT = 500
-FEWEST_WORDS = 60  # of which something can be said
 
 # Where a sign rises above 0, and where it is 1: one good page in some hundreds reaches the first.
 REPEATED = (0.35, 0.65)  # of runs of three words, those that stood there before
@@ -214,24 +201,14 @@ def measure(text: str) -> Measures:
     codes = np.frombuffer(
         text[:LOOKED_AT].lower()[:LOOKED_AT].encode("utf-32-le", "replace"), dtype=np.uint32
     )
-    words = np.empty(len(codes), dtype=np.uint64)
-    lengths = np.empty(len(codes), dtype=np.int64)
-    marks = np.empty(len(codes), dtype=np.uint8)
-    size, found, characters = cut(codes, KINDS, words, lengths, marks)
-    spaceless = 2 * characters > size
-    size = min(size - spaceless, MOST_WORDS)
-    if spaceless:
-        words = words[:size] * ODD + words[1 : size + 1]
-        lengths[:size] = LONG
-    if size < FEWEST_WORDS:
-        return Measures(size, spaceless=spaceless)
-    types, long_types, cover = recur(words[:size], lengths[:size])
-    pair, _ = repeat(words[:size], 2, NO_CLASSES)
-    least = np.full(64, NONE)
-    _, runs_again = repeat(words[:size], 3, least)
-    brackets, broken = _brackets(marks[:found].tobytes())
+    marks, figures = np.empty(len(codes), dtype=np.uint8), np.empty(FIGURES)
+    sketch = weigh(codes, KINDS, marks, figures)
+    words, found, spaceless, types, long_types, cover, pair, runs_again = figures.tolist()
+    if words < FEWEST_WORDS:
+        return Measures(int(words), spaceless=bool(spaceless))
+    brackets, broken = _brackets(marks[: int(found)].tobytes())
     return Measures(
-        words=size,
+        words=int(words),
         types=types,
         long_types=long_types,
         cover=cover,
@@ -239,8 +216,8 @@ def measure(text: str) -> Measures:
         runs_again=runs_again,
         marks=brackets,
         broken=broken,
-        spaceless=spaceless,
-        sketch=int(sketch(least)),
+        spaceless=bool(spaceless),
+        sketch=int(sketch),
     )
 
 

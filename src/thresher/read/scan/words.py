@@ -11,17 +11,15 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from thresher.read.scan.kernel import BYTES, FLOATS, NUMBER, NUMBERS, SOURCE, kernel
+from thresher.read.scan.kernel import BYTES, FLOATS, NUMBER, NUMBERS, SOURCE, inner, kernel
 from thresher.read.scan.text import HASH_FACTOR, HASH_SEED, find_key
 
 STEM = 7  # letters by which words are told apart, so that one word in many forms is one
 LONG = 4  # letters of words that hardly ever are function words
+FEWEST_WORDS = 60  # of which something can be said
 MOST_WORDS = 2_000  # that can be counted, or pairs of characters where these stand in for words
 
 _CODES = types.Array(types.uint32, 1, "C", readonly=True)
-_HASHES = types.Array(types.uint64, 1, "C")
-_SHARE = types.float64
-_tuple_of: Any = types.UniTuple  # numba's own functions are not annotated
 
 # ── Tables ──
 
@@ -48,6 +46,9 @@ _SIGNS = (
 ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplied by it, numbers that are near each other fly apart
 NONE = np.uint64(2**64 - 1)  # in the place of the least run of words, where there is none
 NO_CLASSES = np.empty(0, dtype=np.uint64)
+CLASSES = 64  # of runs of words, one for each bit of a sketch
+FIGURES = 8
+_TWO, _THREE = 2, 3
 _ONE, _HALF = np.uint64(1), np.uint64(32)
 _SLOTS = 4_096  # more than MOST_WORDS, so that there always is a free one
 _TO_SLOT = np.uint64(64 - 12)
@@ -84,7 +85,7 @@ PARTNERS = _partners()
 # ── Kernels ──
 
 
-@kernel(_tuple_of(NUMBER, 3), _CODES, BYTES, _HASHES, NUMBERS, BYTES)
+@inner
 def cut(codes: Any, kinds: Any, words: Any, lengths: Any, marks: Any) -> tuple[int, int, int]:
     """Number the words of a text: how many there are, how many marks, how many words are a character."""
     size = found = characters = length = before = earlier = 0
@@ -117,7 +118,7 @@ def cut(codes: Any, kinds: Any, words: Any, lengths: Any, marks: Any) -> tuple[i
     return size, found, characters
 
 
-@kernel(_tuple_of(_SHARE, 3), _HASHES, NUMBERS)
+@inner
 def recur(words: Any, lengths: Any) -> tuple[float, float, float]:
     """Distinct words and distinct long words, and letters in the most frequent of these: each as a share."""
     size = len(words)
@@ -144,7 +145,7 @@ def recur(words: Any, lengths: Any) -> tuple[float, float, float]:
     return distinct / size, distinct_long / max(1, long), most / letters
 
 
-@kernel(_tuple_of(_SHARE, 2), _HASHES, NUMBER, _HASHES)
+@inner
 def repeat(words: Any, length: int, least: Any) -> tuple[float, float]:
     """Of all runs of so many words, the share of the most frequent and of those that were there before.
 
@@ -172,7 +173,7 @@ def repeat(words: Any, length: int, least: Any) -> tuple[float, float]:
     return most / size, 1 - distinct / size
 
 
-@kernel(types.uint64, _HASHES)
+@inner
 def sketch(least: Any) -> Any:
     """One bit of the least run of words of each class: alike texts have most bits in common."""
     bits, known = np.uint64(0), 0
@@ -182,6 +183,33 @@ def sketch(least: Any) -> Any:
             known += 1
             bits |= run >> _HALF & _ONE
     return max(bits, _ONE) if 2 * known > len(least) else np.uint64(0)
+
+
+@kernel(types.uint64, _CODES, BYTES, BYTES, FLOATS)
+def weigh(codes: Any, kinds: Any, marks: Any, figures: Any) -> Any:
+    """Count all that is counted in a text into `figures`, and write down its marks; returns its sketch.
+
+    The figures: words, marks, whether words are pairs of characters; and, unless there are few words, what `recur`
+    finds, the share of the most frequent pair of words, and of runs of three words those that were there before.
+    """
+    words = np.empty(len(codes), dtype=np.uint64)
+    lengths = np.empty(len(codes), dtype=np.int64)
+    size, found, characters = cut(codes, kinds, words, lengths, marks)
+    spaceless = 2 * characters > size
+    size = min(size - int(spaceless), MOST_WORDS)
+    for place in range(size if spaceless else 0):
+        words[place] = words[place] * ODD + words[place + 1]
+        lengths[place] = LONG
+    figures[:] = 0.0
+    figures[0], figures[1], figures[2] = size, found, spaceless
+    if size < FEWEST_WORDS:
+        return np.uint64(0)
+    words, lengths = words[:size], lengths[:size]
+    figures[3], figures[4], figures[5] = recur(words, lengths)
+    figures[6] = repeat(words, _TWO, NO_CLASSES.copy())[0]
+    least = np.full(CLASSES, NONE)
+    figures[7] = repeat(words, _THREE, least)[1]
+    return sketch(least)
 
 
 @kernel(NUMBER, SOURCE, BYTES, NUMBERS, NUMBERS, FLOATS)
