@@ -412,6 +412,58 @@ def toyweb(
 
 
 @app.command
+def simulate(
+    directory: Directory,
+    *,
+    policy: str = "bfs,spiderling",
+    lang: str = "",
+    seeds: Annotated[list[str] | None, Many] = None,
+    max_bytes: str | None = None,
+    delay: float = 0.0,
+    connections: int = 1,
+    json: AsJson = False,
+) -> None:
+    """Crawl a recorded web again on paper, under other policies: how much text for how much downloading?
+
+    Example: thresher simulate czech --policy bfs,spiderling --delay 1 --connections 50
+
+    Any corpus is a record of the web it was crawled from, as far as that was crawled. Beside the policies stand an
+    oracle, which knows every page but has to find a way there, and the ideal, which need not.
+
+    Parameters
+    ----------
+    policy
+        Policies to compare, with commas between them.
+    lang
+        Count text in this language, if it is not that of the corpus.
+    seeds
+        Files with one URL a line, or URLs; those of the corpus if left out.
+    max_bytes
+        Download no more than that: 500M, 20GB; three times what the ideal needs if left out.
+    delay
+        Seconds between two requests to a host.
+    connections
+        Requests under way at once.
+    """
+    from thresher.crawl.seeds import gather
+    from thresher.crawl.start import language_code
+    from thresher.lab.record import load as load_record
+    from thresher.lab.simulate import FURTHER, Terms, compare, ideal
+    from thresher.terminal import harvests
+
+    record = load_record(directory, language_code(lang) if lang else "")
+    urls = gather(seeds).urls if seeds else (directory / "seeds.txt").read_text("utf-8").split()
+    limit = size(max_bytes) if max_bytes else FURTHER * int(ideal(record).downloaded[-1:].sum())
+    terms = Terms(delay=delay, connections=connections, bytes=limit)
+    rows = list(compare(record, policy.split(","), record.find(urls), terms))
+    if json:
+        for row in rows:
+            _print_json(row)
+    else:
+        _show(harvests(rows))
+
+
+@app.command
 def demo(directory: Directory = Path("thresher-demo"), *, json: AsJson = False) -> None:
     """Crawl an embedded web into a corpus and show it: no network, under a minute.
 

@@ -170,10 +170,13 @@ class Storing(Section, frozen=True):
     commit_seconds: float = 1.0
 
 
+PolicyName = Literal["bfs", "spiderling"]
+
+
 class Policy(Section, frozen=True):
     """How the frontier chooses."""
 
-    name: Literal["bfs", "spiderling"] = "spiderling"
+    name: PolicyName = "spiderling"
     # SpiderLing: a domain whose yield is below this, with n pages downloaded, is closed ("" closes none) …
     threshold: str = "0.01 * (log10(n) - 1)"
     # … but never before 8 pages or 512 kB, whichever comes later.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:  # numpy and the store are of no use to a progress line
+    from thresher.lab.simulate import Row
 
 PLAIN_EVERY = 10.0  # seconds between lines when nobody watches a terminal
 
@@ -166,3 +169,32 @@ def _hosts(hosts: Status) -> list[Table]:
             cells += map(Text, values)
         table.add_row(*cells)
     return [table]
+
+
+def harvests(rows: Sequence[Row]) -> Table:
+    """Policies side by side."""
+    table = Table(box=None, padding=(0, 2), header_style="bold")
+    for name in (
+        "policy",
+        "pages",
+        "downloaded",
+        "text",
+        "of all text",
+        "90 % after",
+        "area",
+        "hosts closed",
+    ):
+        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
+    for row in rows:
+        most = amount(row.downloaded_for_most) if row.downloaded_for_most is not None else "never"
+        table.add_row(
+            row.policy,
+            f"{row.pages:,}",
+            amount(row.downloaded),
+            amount(row.text_bytes),
+            f"{row.share:.0%}",
+            most,
+            f"{row.area:.3f}",
+            f"{row.closed_hosts:,}",
+        )
+    return table

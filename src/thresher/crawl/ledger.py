@@ -28,7 +28,7 @@ from thresher.url import host as host_of
 
 FILES = b"m/files"  # committed length of every file; null for one that is sealed
 FIGURES = b"m/figures"
-RAW, TEXT = b"r", b"t"  # hash of a raw page, of a text -> nothing
+RAW, TEXT = b"r", b"t"  # hash of a raw page, of a text -> number of the first outcome that had it
 
 _encode = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder(order="deterministic")
@@ -115,16 +115,24 @@ class Ledger:
         raw = self._keep_raw(reply, kept=verdict.keep)
         seq = self._seq
         text_bytes = len(page.text.encode()) if verdict.keep else 0
-        outcome = Outcome("kept" if verdict.keep else "rejected", verdict.reason)
+        outcome = Outcome("kept" if verdict.keep else "rejected", verdict.reason, self._twin(page, verdict))
         self._outcome(candidate, reply, outcome, verdict.language, text_bytes, raw)
-        if page.raw_hash:
-            self.state.put(RAW + page.raw_hash, b"")
+        if page.raw_hash and RAW + page.raw_hash not in self.state:
+            self.state.put(RAW + page.raw_hash, _encode(seq))
         if verdict.keep:
-            self.state.put(TEXT + page.text_hash, b"")
+            self.state.put(TEXT + page.text_hash, _encode(seq))
             self._docs.append(*document_row(reply, page, verdict, seq=seq, depth=candidate.depth, raw=raw))
         if self._config.store.links and page.links:
             self._links.extend(link_columns(page, verdict, weights))
         return text_bytes
+
+    def _twin(self, page: Page, verdict: Verdict) -> str:
+        """Of a duplicate, which outcome is that of the page it equals."""
+        key = {"raw duplicate": RAW + page.raw_hash, "text duplicate": TEXT + page.text_hash}.get(
+            verdict.reason
+        )
+        first = self.state.get(key) if key else None
+        return f"same as {msgspec.msgpack.decode(first, type=int)}" if first else ""
 
     def _keep_raw(self, answer: Reply | Failure | None, *, kept: bool) -> tuple[str, int] | None:
         wish = self._config.store.keep_raw

@@ -1,0 +1,291 @@
+"""Crawl a recorded web again on paper, under other policies: same frontier, same yields, no network, its own clock.
+
+How good a policy is shows in its harvest: bytes of text in the corpus after so many bytes downloaded. The ideal
+knows every page beforehand and need not find it: it fetches the good ones alone, the best first. The area under the
+harvest, as a share of the ideal's, is one number for it, taken up to three times what the ideal downloads.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, get_args
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from thresher.config import Budget, ConfigError, Policy, PolicyName
+from thresher.crawl.frontier import Frontier
+from thresher.crawl.state import State
+from thresher.crawl.yields import Closing, Yields
+from thresher.lab.record import Record
+from thresher.page import Candidate, Via
+from thresher.url import domain
+
+FURTHER = 3  # times the download of the ideal that a harvest is looked at
+MOST = 0.9  # of all text
+HOPS = 2  # that the oracle looks ahead
+REQUEST = 300.0  # bytes that a request costs it beside what is received
+
+Numbers = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+
+class Terms(NamedTuple):
+    """Under what terms a web is crawled."""
+
+    delay: float = 0.0  # seconds between two requests to a host
+    connections: int = 1
+    latency: float = 0.2  # seconds that an answer takes
+    bytes: int = 0  # when to stop; 0: when nothing is left
+
+
+class Harvest(NamedTuple):
+    """What one crawl visited, in order, and what it had after each visit."""
+
+    visited: Numbers
+    seconds: Reals
+    downloaded: Numbers
+    text: Numbers
+    closed_hosts: int = 0
+
+
+class _Nowhere(State):
+    """A state for a crawl that need not be remembered."""
+
+    def __init__(self) -> None:
+        pass
+
+    def get(self, key: bytes) -> bytes | None:  # noqa: ARG002
+        return None
+
+    def put(self, key: bytes, value: bytes) -> None:
+        pass
+
+    def delete(self, key: bytes) -> None:
+        pass
+
+    def committed(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:  # noqa: ARG002
+        return iter(())
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:  # noqa: ARG002
+        return iter(())
+
+
+class Simulation:
+    """One crawl of a recorded web. `run` is the loop of `thresher.crawl.loop` with all that costs time left out."""
+
+    def __init__(self, record: Record, policy: Policy, terms: Terms) -> None:
+        self._record = record
+        self._terms = terms
+        self._now = 0.0
+        self._frontier = Frontier(_Nowhere(), lambda: self._now)
+        self._yields = Yields(_Nowhere())
+        self._closing = Closing(policy, Budget())
+        self._queued = np.zeros(len(record.urls), np.bool_)
+        self._gathered = np.zeros(len(record.urls), np.bool_)  # texts, by the first URL that has each
+        self._visited: list[int] = []
+        self._seconds: list[float] = []
+
+    def run(self, seeds: Iterable[int]) -> Harvest:
+        """Crawl from these URLs until the terms say so, or nothing is left."""
+        self._queue(np.fromiter(seeds, np.int64), "", 0)
+        left = self._terms.bytes or math.inf
+        under_way: list[tuple[float, int, Candidate]] = []  # in the order in which answers arrive
+        while left > 0:
+            while len(under_way) < self._terms.connections and (candidate := self._frontier.take()):
+                arrival = self._now + self._terms.latency
+                heapq.heappush(under_way, (arrival, len(self._visited) + len(under_way), candidate))
+            if under_way:
+                self._now, _, candidate = heapq.heappop(under_way)
+                left -= self._visit(candidate)
+            elif (turn := self._frontier.next_turn()) is not None:
+                self._now = turn
+            else:
+                break
+        return self._harvest()
+
+    def _visit(self, candidate: Candidate) -> int:
+        """A page arrives: what it gives is learnt, and its links are queued. Returns the bytes received."""
+        record = self._record
+        number = record.numbers[candidate.url.partition("://")[2]]
+        host = record.hosts[number]
+        self._frontier.free(host, self._now + self._terms.delay)
+        twin = record.twins[number]
+        gained = 0 if self._gathered[twin] else int(record.worth[number])
+        self._gathered[twin] |= gained > 0
+        received = int(record.bytes[number])
+        if not self._yields.hosts[host].pages:
+            self._queue(np.array(record.sitemaps.get(host, ()), np.int64), "", candidate.depth + 1)
+        self._yields.learn(host, received, gained)
+        self._queue(record.links(number), candidate.url, candidate.depth + 1)
+        self._frontier.finish(candidate)
+        tallies = self._yields.hosts[host], self._yields.domains[domain(host)]
+        if reason := self._closing.reason(*tallies):
+            self._frontier.close(host, reason)
+        self._visited.append(number)
+        self._seconds.append(self._now)
+        return received
+
+    def _queue(self, numbers: Numbers, source: str, depth: int) -> None:
+        fresh = list(dict.fromkeys(numbers[~self._queued[numbers]].tolist()))
+        if not fresh:
+            return
+        self._queued[fresh] = True
+        urls = [self._record.urls[number] for number in fresh]
+        via: Via = "page" if source else "sitemap" if depth else "seed"
+        self._frontier.add(
+            Candidate(url, source, via, depth, weight)
+            for url, weight in zip(urls, self._yields.expected(urls), strict=True)
+        )
+
+    def _harvest(self) -> Harvest:
+        visited = np.array(self._visited, np.int64)
+        return _harvest(self._record, visited, np.array(self._seconds), self._frontier.closed_hosts)
+
+
+def _harvest(record: Record, visited: Numbers, seconds: Reals, closed_hosts: int = 0) -> Harvest:
+    """What a crawl that visited these URLs in this order had after each: of equal texts, the first counts."""
+    _, firsts = np.unique(record.twins[visited], return_index=True)
+    gained = np.zeros(len(visited), np.int64)
+    gained[firsts] = record.worth[visited[firsts]]
+    return Harvest(visited, seconds, record.bytes[visited].cumsum(), gained.cumsum(), closed_hosts)
+
+
+def simulate(record: Record, policy: Policy, seeds: Iterable[int], terms: Terms = Terms()) -> Harvest:  # noqa: B008
+    """The harvest of a policy."""
+    return Simulation(record, policy, terms).run(seeds)
+
+
+def ideal(record: Record) -> Harvest:
+    """The harvest of one who fetches exactly the good pages, the most text per byte first."""
+    good = np.flatnonzero((record.worth > 0) & (record.bytes > 0))
+    best = good[np.argsort(-record.worth[good] / record.bytes[good], kind="stable")]
+    _, firsts = np.unique(record.twins[best], return_index=True)
+    chosen = best[np.sort(firsts)]
+    return _harvest(record, chosen, np.zeros(len(chosen)))
+
+
+def oracle(record: Record, seeds: Iterable[int], limit: int = 0) -> Harvest:
+    """The harvest of one who knows every page and link, but may fetch only what it has discovered.
+
+    It goes where the most text per byte lies, at once or a few links away.
+    """
+    promise = _promise(record)
+    queue = [(-9e9, number) for number in dict.fromkeys(seeds)]
+    queued = np.zeros(len(record.urls), np.bool_)
+    queued[[number for _, number in queue]] = True
+    visited: list[int] = []
+    hosts: set[str] = set()
+    left = limit or math.inf
+    while queue and left > 0:
+        _, number = heapq.heappop(queue)
+        visited.append(number)
+        left -= int(record.bytes[number])
+        found = record.links(number)
+        if record.hosts[number] not in hosts:
+            hosts.add(record.hosts[number])
+            found = np.append(found, np.array(record.sitemaps.get(record.hosts[number], ()), np.int64))
+        fresh = np.unique(found[~queued[found]])
+        queued[fresh] = True
+        for place, worth in zip(fresh.tolist(), promise[fresh].tolist(), strict=True):
+            heapq.heappush(queue, (-worth, place))
+    return _harvest(record, np.array(visited, np.int64), np.zeros(len(visited)))
+
+
+def _promise(record: Record) -> Reals:
+    """Text per byte on the best way of a few links that begins with each URL."""
+    cost = record.bytes + REQUEST
+    text, spent = record.worth.astype(np.float64), cost.copy()
+    sources = np.repeat(np.arange(len(record.urls)), np.diff(record.starts))
+    for _ in range(HOPS):
+        together = record.worth[sources] + text[record.targets]
+        ratio = together / (cost[sources] + spent[record.targets])
+        best = np.zeros(len(record.urls))
+        np.maximum.at(best, sources, ratio)
+        links = np.flatnonzero((ratio == best[sources]) & (best[sources] > (text / spent)[sources]))
+        text[sources[links]] = together[links]
+        spent[sources[links]] = (cost[sources] + spent[record.targets])[links]
+    promise: Reals = text / spent
+    return promise
+
+
+def area(harvest: Harvest, best: Harvest) -> float:
+    """The area under a harvest as a share of that under the ideal one; 0 where there is nothing to harvest."""
+    if not len(best.text):
+        return 0.0
+    limit = FURTHER * float(best.downloaded[-1])
+    return _area(harvest, limit) / _area(best, limit)
+
+
+def _area(harvest: Harvest, limit: float) -> float:
+    """Under a curve that rises while a page is downloaded, and stays where it is after the last one."""
+    downloaded = np.concatenate([[0.0], harvest.downloaded, [max(limit, float(harvest.downloaded[-1]))]])
+    text = np.concatenate([[0.0], harvest.text, harvest.text[-1:]])
+    inside = downloaded < limit
+    return float(
+        np.trapezoid(
+            np.append(text[inside], np.interp(limit, downloaded, text)), np.append(downloaded[inside], limit)
+        )
+    )
+
+
+def downloads_for(harvest: Harvest, text: float) -> int | None:
+    """Bytes downloaded until there was that much text; None if there never was."""
+    place = int(np.searchsorted(harvest.text, text))
+    return int(harvest.downloaded[place]) if place < len(harvest.text) else None
+
+
+class Row(Struct, frozen=True):
+    """One policy in figures."""
+
+    policy: str
+    pages: int
+    downloaded: int
+    text_bytes: int
+    share: float  # of all the text there is
+    area: float  # under its harvest, as a share of the ideal's
+    downloaded_for_most: int | None  # bytes until it had 90 % of all text; None: it never had
+    closed_hosts: int
+    seconds: float  # of the web's time
+
+
+def compare(record: Record, policies: Iterable[str], seeds: Sequence[int], terms: Terms) -> Iterator[Row]:
+    """Each policy on the same web under the same terms, then the oracle and the ideal."""
+    best = ideal(record)
+    if not len(best.text):
+        raise ConfigError("there is nothing to harvest: the record has no text in that language; try --lang")
+    if not seeds:
+        raise ConfigError("no seed was fetched when this web was recorded; give others with --seeds")
+    for policy in policies:
+        yield _row(policy, simulate(record, Policy(name=known_policy(policy)), seeds, terms), best)
+    yield _row("oracle", oracle(record, seeds, terms.bytes), best)
+    yield _row("ideal", best, best)
+
+
+def known_policy(name: str) -> PolicyName:
+    """The name of a policy; ConfigError tells which there are."""
+    try:
+        known: PolicyName = msgspec.convert(name, PolicyName)
+        return known
+    except msgspec.ValidationError:
+        raise ConfigError(
+            f"there is no policy {name!r}; choose from {', '.join(get_args(PolicyName))}"
+        ) from None
+
+
+def _row(policy: str, harvest: Harvest, best: Harvest) -> Row:
+    return Row(
+        policy,
+        len(harvest.visited),
+        int(harvest.downloaded[-1]),
+        int(harvest.text[-1]),
+        float(harvest.text[-1] / best.text[-1]),
+        area(harvest, best),
+        downloads_for(harvest, MOST * best.text[-1]),
+        harvest.closed_hosts,
+        float(harvest.seconds[-1]),
+    )

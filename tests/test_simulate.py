@@ -1,0 +1,167 @@
+"""A recorded web, crawled again on paper: as it was, under other policies, politely, never beyond the ideal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import thresher
+from invariants import SETTINGS, start
+from thresher.cli import app
+from thresher.config import ConfigError, Policy
+from thresher.crawl.start import crawl
+from thresher.lab.record import Record, load
+from thresher.lab.simulate import Terms, area, compare, downloads_for, ideal, oracle, simulate
+from thresher.lab.toyweb import ToyWeb, serve
+
+WEB = ToyWeb(
+    hosts=15,
+    pages_per_host=(5, 15),
+    page_bytes=(4_000, 6_000),
+    slow_seconds=0.1,
+    drip_seconds=0.2,
+    crawl_delay=0.1,
+)
+BFS, SPIDERLING = Policy(name="bfs"), Policy(name="spiderling")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    directory = tmp_path_factory.mktemp("recorded") / "corpus"
+    given = {**SETTINGS, "policy": {"name": "bfs"}}
+    with serve(WEB) as server:
+        crawl(directory, "cs", start(WEB), settings=given, connect_to=server.connect_to)
+    yield directory
+
+
+@pytest.fixture(scope="module")
+def record(corpus: Path) -> Record:
+    return load(corpus)
+
+
+def web(pages: list[tuple[str, int, int]], links: dict[int, list[int]], twins: dict[int, int]) -> Record:
+    """A record of pages with URL, bytes and worth."""
+    urls = [url for url, _, _ in pages]
+    targets = [target for number in range(len(pages)) for target in links.get(number, [])]
+    lengths = [len(links.get(number, [])) for number in range(len(pages))]
+    return Record(
+        urls,
+        [url.split("/")[2] for url in urls],
+        np.array([size for _, size, _ in pages]),
+        np.array([worth for _, _, worth in pages]),
+        np.array([twins.get(number, number) for number in range(len(pages))]),
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        np.array(targets, np.int64),
+        {},
+        {url.partition("://")[2]: number for number, url in enumerate(urls)},
+    )
+
+
+def test_the_same_policy_finds_on_paper_what_it_found_on_the_web(corpus: Path, record: Record) -> None:
+    seeds = record.find((corpus / "seeds.txt").read_text().split())
+    harvest = simulate(record, BFS, seeds)
+    assert sorted(harvest.visited.tolist()) == list(range(len(record.urls)))
+    stats = thresher.open(corpus).stats()
+    assert harvest.text[-1] == stats["bytes"]["text"]
+    assert harvest.downloaded[-1] == stats["bytes"]["downloaded"]
+
+
+def test_a_duplicate_tells_which_page_it_equals(corpus: Path, record: Record) -> None:
+    outcomes = thresher.open(corpus).outcomes(["outcome", "reason"]).to_pylist()
+    duplicates = [number for number, row in enumerate(outcomes) if row["reason"] == "text duplicate"]
+    assert duplicates
+    for number in duplicates:
+        assert outcomes[record.twins[number]]["outcome"] == "kept"
+        assert record.worth[number] == record.worth[record.twins[number]] > 0
+
+
+def test_of_equal_texts_the_first_that_is_met_counts() -> None:
+    copies = web(
+        [("http://a.cz/", 10, 0), ("http://a.cz/1", 10, 7), ("http://b.cz/1", 10, 7)], {0: [2, 1]}, {2: 1}
+    )
+    assert simulate(copies, BFS, [0]).text.tolist() == [0, 7, 7]
+    assert ideal(copies).text.tolist() == [7]
+
+
+def test_a_polite_crawl_leaves_each_host_its_rest(corpus: Path, record: Record) -> None:
+    seeds = record.find((corpus / "seeds.txt").read_text().split())
+    harvest = simulate(record, BFS, seeds, Terms(delay=2.0, connections=5, latency=0.25))
+    visits: dict[str, list[float]] = {}
+    for number, moment in zip(harvest.visited.tolist(), harvest.seconds.tolist(), strict=True):
+        visits.setdefault(record.hosts[number], []).append(moment)
+    assert all(later - earlier >= 2.25 for times in visits.values() for earlier, later in pairwise(times))
+    assert any(len(times) > 3 for times in visits.values())
+    alone = simulate(record, BFS, seeds, Terms(delay=2.0, connections=1, latency=0.25))
+    assert harvest.seconds[50] < alone.seconds[50]
+
+
+def test_spiderling_closes_a_host_that_gives_nothing() -> None:
+    pages = [(f"http://dry.cz/{number}", 70_000, 0) for number in range(20)]
+    dry = web([*pages, ("http://wet.cz/", 1_000, 500)], {0: list(range(1, 21))}, {})
+    harvest = simulate(dry, SPIDERLING, [0])
+    assert harvest.closed_hosts == 1
+    assert harvest.text[-1] == 500
+    assert len(harvest.visited) == 12  # the threshold of ten pages is nothing, that of eleven is more
+    assert len(simulate(dry, BFS, [0]).visited) == 21
+
+
+def test_a_crawl_on_paper_ends_with_its_bytes(corpus: Path, record: Record) -> None:
+    seeds = record.find((corpus / "seeds.txt").read_text().split())
+    harvest = simulate(record, BFS, seeds, Terms(bytes=20_000))
+    assert harvest.downloaded[-2] < 20_000 <= harvest.downloaded[-1]
+    assert downloads_for(harvest, harvest.text[-1] + 1) is None
+
+
+@st.composite
+def webs(draw: st.DrawFn) -> Record:
+    count = draw(st.integers(1, 12))
+    pages = [
+        (f"http://h{draw(st.integers(0, 3))}.cz/{n}", draw(st.integers(1, 500)), draw(st.integers(0, 200)))
+        for n in range(count)
+    ]
+    number = st.integers(0, count - 1)
+    links = {n: draw(st.lists(number, max_size=4)) for n in range(count)}
+    twins = {n: n - 1 for n in range(1, count, 2) if draw(st.booleans())}
+    pages = [(url, size, pages[twins.get(n, n)][2]) for n, (url, size, _) in enumerate(pages)]
+    return web(pages, links, twins)
+
+
+@settings(max_examples=200)
+@given(webs(), st.integers(1, 3), st.sampled_from([0.0, 1.0]))
+def test_nobody_harvests_more_than_the_ideal_nor_visits_a_page_twice(
+    recorded: Record, connections: int, delay: float
+) -> None:
+    best = ideal(recorded)
+    terms = Terms(delay=delay, connections=connections)
+    for harvest in (simulate(recorded, BFS, [0], terms), oracle(recorded, [0]), best):
+        assert len(set(harvest.visited.tolist())) == len(harvest.visited)
+        assert (np.diff(harvest.text) >= 0).all()
+        assert 0 <= area(harvest, best) <= 1 + 1e-9
+    if len(best.text):
+        assert area(best, best) == pytest.approx(1)
+    again = simulate(recorded, BFS, [0], terms)
+    assert again.visited.tolist() == simulate(recorded, BFS, [0], terms).visited.tolist()
+
+
+def test_the_command_compares_policies(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app(["simulate", str(corpus), "--policy", "bfs,spiderling", "--json"], result_action="return_value")
+    rows = {row["policy"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert list(rows) == ["bfs", "spiderling", "oracle", "ideal"]
+    assert rows["bfs"]["area"] < rows["oracle"]["area"] < rows["ideal"]["area"] == 1
+    assert rows["ideal"]["share"] == 1
+
+
+def test_what_cannot_be_simulated_is_told(corpus: Path, record: Record) -> None:
+    with pytest.raises(ConfigError, match="choose from bfs"):
+        list(compare(record, ["best"], [0], Terms()))
+    with pytest.raises(ConfigError, match="--seeds"):
+        list(compare(record, ["bfs"], [], Terms()))
+    with pytest.raises(ConfigError, match="--lang"):
+        list(compare(load(corpus, "ja"), ["bfs"], [0], Terms()))
