@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import settings
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
+from thresher.config import Policy, PolicyName
 from thresher.crawl import frontier as frontier_module
-from thresher.crawl.frontier import Frontier
+from thresher.crawl.frontier import Frontier, arranged, by_weight
 from thresher.crawl.state import State
+from thresher.crawl.turns import RankedTurns
 from thresher.page import Candidate
 from thresher.url import host as host_of
 
@@ -135,23 +138,86 @@ def test_memory_holds_only_the_head_of_a_long_queue(state: State) -> None:
     assert len(drain(frontier)) == 5000
 
 
+def test_the_best_url_of_the_best_host_is_next_where_that_is_the_policy(state: State) -> None:
+    promises = {"good.cz": 0.4, "poor.cz": 0.1}
+    frontier = Frontier(
+        state,
+        Clock(),
+        rank=by_weight,
+        turns=RankedTurns(Random(1), temperature=0),
+        promise=lambda host: promises[host],
+    )
+    frontier.add(
+        [
+            Candidate("http://poor.cz/usual"),
+            Candidate("http://poor.cz/best", weight=8.0),
+            Candidate("http://good.cz/usual"),
+            Candidate("http://good.cz/worst", weight=0.01),
+        ]
+    )
+    first = frontier.take()
+    assert first
+    assert (first.url, first.weight) == ("http://poor.cz/best", pytest.approx(0.8))
+    frontier.finish(first)
+    frontier.free("poor.cz", 0.0)
+    assert drain(frontier) == ["http://good.cz/usual", "http://poor.cz/usual", "http://good.cz/worst"]
+
+
+def test_a_host_moves_when_its_record_changes(state: State) -> None:
+    promises = {"a.cz": 0.4, "b.cz": 0.1}
+    frontier = Frontier(
+        state,
+        Clock(),
+        rank=by_weight,
+        turns=RankedTurns(Random(1), temperature=0),
+        promise=lambda host: promises[host],
+    )
+    frontier.add([Candidate(f"http://{host}/{path}") for host in promises for path in range(3)])
+    first = frontier.take()
+    assert first
+    assert first.url == "http://a.cz/0"
+    promises["a.cz"] = 0.01
+    frontier.reweigh("a.cz")
+    frontier.finish(first)
+    frontier.free("a.cz", 0.0)
+    assert [host_of(url) for url in drain(frontier)] == ["b.cz"] * 3 + ["a.cz"] * 2
+
+
+def test_a_url_tried_again_keeps_its_weight_among_those_of_its_host(state: State) -> None:
+    frontier = Frontier(state, Clock(), rank=by_weight, promise=lambda _: 0.25)
+    frontier.add([Candidate("http://a.cz/1", weight=2.0)])
+    taken = frontier.take()
+    assert taken
+    frontier.requeue(taken, replace(taken, tries=1))
+    frontier.free("a.cz", 0.0)
+    again = frontier.take()
+    assert again
+    assert (again.tries, again.weight) == (1, taken.weight) == (1, 0.5)
+
+
 class FrontierMachine(RuleBasedStateMachine):
     """Against a model: what is queued, what is taken, and what a crash brings back."""
 
-    @initialize(head=st.integers(1, 5))
-    def start(self, head: int) -> None:
+    @initialize(head=st.integers(1, 5), name=st.sampled_from(["bfs", "random", "host-yield"]))
+    def start(self, head: int, name: PolicyName) -> None:
         import tempfile
 
         self.directory = tempfile.TemporaryDirectory()
         self.state = State(Path(self.directory.name))
         self.head, frontier_module.HEAD = frontier_module.HEAD, head
         self.clock = Clock()
-        self.frontier = Frontier(self.state, self.clock)
+        self.policy = Policy(name=name)
+        self.promises: dict[str, float] = {}
+        self.frontier = self.opened()
         self.queued: Counter[str] = Counter()
         self.durable: Counter[str] = Counter()
         self.taken: list[Candidate] = []
         self.visiting: set[str] = set()
         self.paths = 0
+
+    def opened(self) -> Frontier:
+        promise = lambda host: self.promises.get(host, 0.1)  # noqa: E731
+        return Frontier(self.state, self.clock, promise=promise, **arranged(self.policy, Random(1)))
 
     def teardown(self) -> None:
         frontier_module.HEAD = self.head
@@ -205,6 +271,12 @@ class FrontierMachine(RuleBasedStateMachine):
             self.frontier.free(host, 0.0)
             self.visiting.discard(host)
 
+    @rule(host=st.sampled_from(["a.cz", "b.cz", "c.cz"]), promise=st.floats(0, 3))
+    def reweigh(self, host: str, promise: float) -> None:
+        self.promises[host] = promise
+        if host in self.frontier.names():
+            self.frontier.reweigh(host)
+
     @rule()
     def commit(self) -> None:
         self.frontier.flush()
@@ -216,7 +288,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def crash(self) -> None:
         self.state.close()
         self.state = State(Path(self.directory.name))
-        self.frontier = Frontier(self.state, self.clock)
+        self.frontier = self.opened()
         self.queued = self.durable.copy()
         self.taken, self.visiting = [], set()
 

@@ -8,7 +8,7 @@ import pytest
 
 from thresher.config import Budget, ConfigError, Policy
 from thresher.crawl.state import State
-from thresher.crawl.yields import Closing, Tally, Yields, compile_threshold
+from thresher.crawl.yields import AT_FIRST, Closing, Tally, Yields, compile_threshold
 
 
 def tally(pages: int, downloaded: int, text: int) -> Tally:
@@ -81,5 +81,17 @@ def test_best_and_worst_hosts_are_those_known_well(tmp_path: Path) -> None:
     yields.learn("new.cz", 100, 99)
     assert [name for name, _ in yields.best(1)] == ["rich.cz"]
     assert [name for name, _ in yields.worst(1)] == ["poor.cz"]
-    assert yields.expected(["http://rich.cz/x", "http://unknown.cz/"]) == [0.5, 0.0]
     state.close()
+
+
+def test_a_host_promises_what_it_gave_and_one_hardly_known_what_its_like_gave(tmp_path: Path) -> None:
+    yields = Yields(State(tmp_path))
+    assert yields.promise("a.cz") == pytest.approx(AT_FIRST)
+    for _ in range(100):
+        yields.learn("www.rich.cz", 10_000, 5_000)
+        yields.learn("www.poor.cz", 10_000, 0)
+    rich, poor, new, sister = map(yields.promise, ("www.rich.cz", "www.poor.cz", "new.cz", "blog.rich.cz"))
+    assert rich == pytest.approx(0.5, abs=0.01)
+    assert poor == pytest.approx(0.0, abs=0.01)
+    assert poor < new < sister < rich
+    assert yields.expected(["http://www.rich.cz/x", "http://new.cz/"]) == [rich, new]

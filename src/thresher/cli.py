@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from thresher._version import __version__
-from thresher.config import ConfigError, duration, load, size
+from thresher.config import ConfigError, PolicyName, duration, load, size
 
 DONE, FAULT, USAGE, BUDGET, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -79,7 +79,7 @@ def crawl(
     lang: str = "",
     seeds: Annotated[list[str] | None, Many] = None,
     tld: Annotated[list[str] | None, Many] = None,
-    policy: Literal["bfs", "spiderling"] | None = None,
+    policy: PolicyName | None = None,
     max_pages: int | None = None,
     max_bytes: str | None = None,
     max_time: str | None = None,
@@ -107,7 +107,8 @@ def crawl(
     tld
         Only hosts under these top-level domains.
     policy
-        bfs: breadth first; spiderling: also closes domains that yield little text.
+        bfs: breadth first; spiderling: also closes domains that yield little text; host-yield: hosts that gave most
+        text per byte come first; random: any host, any page.
     max_pages
         Stop after so many pages.
     max_bytes

@@ -170,7 +170,7 @@ class Storing(Section, frozen=True):
     commit_seconds: float = 1.0
 
 
-PolicyName = Literal["bfs", "spiderling"]
+PolicyName = Literal["bfs", "random", "spiderling", "host-yield"]
 
 
 class Policy(Section, frozen=True):
@@ -182,6 +182,8 @@ class Policy(Section, frozen=True):
     # … but never before 8 pages or 512 kB, whichever comes later.
     min_pages: int = 8
     min_bytes: int = 512_000
+    # host-yield: 0 always visits the best host that may be visited; the higher, the more often a lesser one.
+    temperature: float = 1.0
 
 
 class Config(Section, frozen=True):

@@ -18,7 +18,7 @@ class Candidate(Struct, frozen=True, array_like=True, gc=False):
     source: str = ""  # the page that linked to it; "" for a seed
     via: Via = "seed"
     depth: int = 0  # links followed from a seed
-    weight: float = 1.0  # expected yield
+    weight: float = 1.0  # expected yield; while it waits, as a multiple of what its host promises
     hops: int = 0  # redirects followed so far
     tries: int = 0  # visits that failed in a way worth trying again
     spent: int = 0  # body bytes received in those visits

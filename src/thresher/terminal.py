@@ -173,17 +173,8 @@ def _hosts(hosts: Status) -> list[Table]:
 
 def harvests(rows: Sequence[Row]) -> Table:
     """Policies side by side."""
-    table = Table(box=None, padding=(0, 2), header_style="bold")
-    for name in (
-        "policy",
-        "pages",
-        "downloaded",
-        "text",
-        "of all text",
-        "90 % after",
-        "area",
-        "hosts closed",
-    ):
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for name in ("policy", "pages", "download", "text", "of all", "90 % after", "area", "closed"):
         table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
     for row in rows:
         most = amount(row.downloaded_for_most) if row.downloaded_for_most is not None else "never"

@@ -1,4 +1,7 @@
-"""Which URL comes next: a queue for each host, hosts taking turns, the far end of each queue on disk.
+"""Which URL comes next: a queue for each host, the best first, hosts taking turns, the far end of queues on disk.
+
+What a URL promises is what its host promises, which changes with every page of it, times what the URL promises
+among those of its host, which is settled when it is queued. So a queue keeps its order, and hosts move as a whole.
 
 A URL's life here: `add` puts it into its host's queue; `take` hands it out when its host's turn has come, and
 the host rests; `free` tells when the host may have its next turn; `finish` strikes the URL off, or `put_back`
@@ -9,22 +12,29 @@ No network here and no clock but the one given, so a crawl can be simulated.
 
 from __future__ import annotations
 
-import heapq
 from bisect import insort
 from collections.abc import Callable, Iterable
+from math import inf, log2
+from random import Random
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from thresher.config import Policy
 from thresher.crawl.state import State
+from thresher.crawl.turns import RANKS, RankedTurns, Turns
 from thresher.page import Candidate
 from thresher.url import host as host_of
 
 QUEUE = b"q"  # q host-number rank sequence -> Candidate
 HOSTS = b"f"  # f host-name -> host number, URLs queued
+RANK_AT = 5  # where the rank stands in a key
 NEXT = b"m/frontier"  # next host number and sequence
 
 HEAD = 64  # candidates of a host in memory
 LAST_RANK = 255
+USUAL = 32  # the rank in its queue of a URL that promises what its host does
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Candidate).decode
@@ -37,6 +47,7 @@ class _Host:
     __slots__ = (
         "closed",
         "head",
+        "level",
         "low",
         "name",
         "number",
@@ -44,7 +55,6 @@ class _Host:
         "rest",
         "tail",
         "taken",
-        "turn",
         "visiting",
     )
 
@@ -55,33 +65,54 @@ class _Host:
         self.head: list[tuple[bytes, Candidate]] = []
         self.low = b"" if queued else None  # key from which there is more than the head; None: nothing
         self.tail: list[tuple[bytes, Candidate]] = []  # of that, what no commit has brought to disk yet
-        self.taken: dict[str, bytes] = {}  # URL -> key of what was handed out
+        self.taken: dict[str, tuple[bytes, Candidate]] = {}  # by URL, what was handed out
         self.rest = rest  # not to be visited before
-        self.turn: float | None = None  # its place in the heap; None: it has none
+        self.level = 1.0  # what the host promises
         self.visiting = False
         self.closed = ""
 
 
+def arranged(policy: Policy, random: Random) -> dict[str, Any]:
+    """How queues and turns are arranged under a policy."""
+    if policy.name == "random":
+        return {"rank": lambda _: random.randrange(RANKS), "turns": RankedTurns(random, inf)}
+    if policy.name == "host-yield":
+        return {"rank": by_weight, "turns": RankedTurns(random, policy.temperature)}
+    return {"rank": by_depth, "turns": Turns()}
+
+
+def by_depth(candidate: Candidate) -> int:
+    """The rank of a URL in its queue, where queues are breadth first."""
+    return candidate.depth
+
+
+def by_weight(candidate: Candidate) -> int:
+    """The rank of a URL in its queue, where the best is first: two ranks for half the weight."""
+    return USUAL - round(2 * log2(max(candidate.weight, 1e-9)))
+
+
 class Frontier:
-    """Queues of candidates, breadth-first in each host, with fair turns across hosts."""
+    """Queues of candidates, each in the order of ranks, and hosts that take turns."""
 
     def __init__(
         self,
         state: State,
         clock: Callable[[], float],
         first_turn: Callable[[str], float] = lambda _: 0.0,
-        rank: Callable[[Candidate], int] = lambda candidate: candidate.depth,
+        rank: Callable[[Candidate], int] = by_depth,
+        turns: Turns | None = None,
+        promise: Callable[[str], float] = lambda _: 1.0,
     ) -> None:
-        """`first_turn` gives the seconds a host has to rest when the crawl goes on."""
+        """`first_turn` gives the seconds a host has to rest when the crawl goes on, `promise` what it promises."""
         self._state = state
         self._clock = clock
         self._rank = rank
         self._hosts: dict[str, _Host] = {}
-        self._turns: list[tuple[float, int, _Host]] = []
+        self._turns = turns or Turns()
+        self._promise = promise
         self._struck: set[bytes] = set()  # finished or moved, but on disk until the next commit
         self._counted: set[_Host] = set()  # whose count the next commit has to tell
         self._changed: set[_Host] = set()  # with a head or a tail that the next commit makes shorter
-        self._turn_number = 0
         self._next_host, self._next_sequence = _decode_pair(state.get(NEXT) or _encode((0, 0)))
         self.queued = 0  # URLs of hosts that are open …
         self.queued_closed = 0  # … and of those that are closed
@@ -96,6 +127,7 @@ class Frontier:
 
     def _new_host(self, name: str, number: int, queued: int) -> _Host:
         host = self._hosts[name] = _Host(name, number, queued, self._opened + self._first_turn(name))
+        host.level = self._promise(name)
         return host
 
     def __len__(self) -> int:
@@ -131,8 +163,10 @@ class Frontier:
             host.low = min(host.low, key)
         if host.tail or len(host.head) > HEAD:
             self._changed.add(host)
-        if host.turn is None and not host.visiting:
+        if host.name not in self._turns and not host.visiting:
             self._schedule(host)
+        elif host.head and host.head[0][0] == key:
+            self._turns.rerank(host.name, self._rank_of(host))
 
     def _key(self, host: _Host, candidate: Candidate) -> bytes:
         rank = min(max(self._rank(candidate), 0), LAST_RANK)
@@ -151,35 +185,42 @@ class Frontier:
     def _schedule(self, host: _Host) -> None:
         if host.closed or host.queued <= len(host.taken):
             return
-        host.turn = max(host.rest, self._clock())
-        self._turn_number += 1  # equal times: first come, first served
-        heapq.heappush(self._turns, (host.turn, self._turn_number, host))
+        self._turns.put(host.name, max(host.rest, self._clock()), self._rank_of(host))
+
+    def _rank_of(self, host: _Host) -> int:
+        """Where a host stands among others: by its level, and by the rank of its first URL as far as known."""
+        first = host.head[0][0] if host.head else host.low
+        in_queue = first[RANK_AT] if first else USUAL
+        return min(max(in_queue - USUAL - round(2 * log2(max(host.level, 1e-9))), 0), RANKS - 1)
+
+    def reweigh(self, name: str) -> None:
+        """The record of a host has changed: ask anew what it promises."""
+        host = self._hosts[name]
+        host.level = self._promise(name)
+        self._turns.rerank(name, self._rank_of(host))
 
     def take(self) -> Candidate | None:
-        """The next URL of a host whose turn has come; the host rests until it is freed."""
-        turn = self.next_turn()
-        if turn is None or turn > self._clock():
+        """The next URL of a host whose turn has come, with its present weight; the host rests until it is freed."""
+        name = self._turns.take(self._clock())
+        if name is None:
             return None
-        host = heapq.heappop(self._turns)[2]
-        host.turn = None
+        host = self._hosts[name]
         host.visiting = True
         if not host.head:
             self._refill(host)
         key, candidate = host.head.pop(0)
-        host.taken[candidate.url] = key
-        return candidate
+        host.taken[candidate.url] = key, candidate
+        return replace(candidate, weight=host.level * candidate.weight)
 
     def next_turn(self) -> float | None:
         """When a host's turn comes next; None if nothing waits."""
-        while self._turns and self._turns[0][2].turn != self._turns[0][0]:
-            heapq.heappop(self._turns)  # the host was closed since
-        return self._turns[0][0] if self._turns else None
+        return self._turns.next_time()
 
     def _refill(self, host: _Host) -> None:
         """Fetch the next candidates from disk; only called when the head is empty but the queue is not."""
         prefix = QUEUE + host.number.to_bytes(4, "big")
         end = QUEUE + (host.number + 1).to_bytes(4, "big")
-        taken = set(host.taken.values())
+        taken = {key for key, _ in host.taken.values()}
         low = host.low
         host.low = None
         for key, value in self._state.committed(low or prefix, end):
@@ -210,7 +251,7 @@ class Frontier:
     def finish(self, candidate: Candidate) -> None:
         """Strike a taken URL off: it has an outcome."""
         host = self._hosts[host_of(candidate.url)]
-        key = host.taken.pop(candidate.url)
+        key, _ = host.taken.pop(candidate.url)
         self._state.delete(key)
         self._struck.add(key)
         self._count(host, -1)
@@ -218,21 +259,24 @@ class Frontier:
     def put_back(self, candidate: Candidate) -> None:
         """Return a taken URL to the head of its queue, as if it had not been taken."""
         host = self._hosts[host_of(candidate.url)]
-        insort(host.head, (host.taken.pop(candidate.url), candidate))
-        if host.turn is None and not host.visiting:
+        insort(host.head, host.taken.pop(candidate.url))
+        if host.name in self._turns:
+            self._turns.rerank(host.name, self._rank_of(host))
+        elif not host.visiting:
             self._schedule(host)
 
     def requeue(self, taken: Candidate, again: Candidate) -> None:
         """Replace a taken URL by another try of it, at the end of its rank."""
+        _, queued = self._hosts[host_of(taken.url)].taken[taken.url]
         self.finish(taken)
-        self._push(again)
+        self._push(replace(again, weight=queued.weight))
 
     def close(self, name: str, reason: str) -> None:
         """Hand out nothing more of this host; its queue stays on disk."""
         host = self._hosts[name]
         if not host.closed:
             host.closed = reason
-            host.turn = None
+            self._turns.remove(name)
             self.queued -= host.queued
             self.queued_closed += host.queued
             self.closed_hosts += 1

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from msgspec.structs import replace
 
 from thresher.config import Config
 from thresher.crawl.fetch import Fetcher, user_agent
-from thresher.crawl.frontier import Frontier
+from thresher.crawl.frontier import Frontier, arranged
 from thresher.crawl.ledger import Ledger, Outcome
 from thresher.crawl.politeness import BUSY, Politeness
 from thresher.crawl.resolve import Resolver
@@ -81,7 +82,11 @@ class Crawl:
         self.polite = Politeness(state, config.polite, clock)
         goes_on = self.seen.count > 0
         self.frontier = Frontier(
-            state, time.monotonic, self.polite.rest_on_opening if goes_on else lambda _: 0.0
+            state,
+            time.monotonic,
+            self.polite.rest_on_opening if goes_on else lambda _: 0.0,
+            promise=self.yields.promise,
+            **arranged(config.policy, Random()),
         )
         self.readers = Readers(config.read, config.language)
         self._visits: set[asyncio.Task[None]] = set()
@@ -267,17 +272,17 @@ class Crawl:
             page = replace(page, opt_out=tuple(dict.fromkeys((*page.opt_out, *rules.opt_outs))))
         text_bytes = self.ledger.record_page(candidate, reply, page, verdict, weights)
         self.yields.learn(host_of(candidate.url), len(reply.body), text_bytes)
-        self._follow(candidate, page, weights)
+        self._follow(candidate, page)
         self._done(candidate)
 
-    def _follow(self, candidate: Candidate, page: Page, weights: Sequence[float]) -> None:
+    def _follow(self, candidate: Candidate, page: Page) -> None:
         scope = self._config.scope
         if page.nofollow or candidate.depth >= scope.max_depth:
             return
         via: Via = "page" if page.kind == "html" or page.kind == "other" else page.kind  # noqa: PLR1714
         candidates = [
-            Candidate(link.url, candidate.url, via, candidate.depth + 1, weight)
-            for link, weight in zip(page.links, weights, strict=True)
+            Candidate(link.url, candidate.url, via, candidate.depth + 1)
+            for link in page.links
             if _may_follow(link, scope.feeds)
         ]
         self._queue(candidates, host_of(candidate.url))
@@ -300,6 +305,7 @@ class Crawl:
         self.frontier.finish(candidate)
         self._uncommitted += 1
         host = host_of(candidate.url)
+        self.frontier.reweigh(host)
         if reason := self._closed(host):
             self.frontier.close(host, reason)
 
@@ -362,7 +368,7 @@ class Crawl:
         if key(target) == key(candidate.url):  # only http became https, which is the same URL to us
             self.frontier.requeue(candidate, replace(hop, spent=candidate.spent + len(reply.body)))
             return
-        onward = replace(hop, source=candidate.url, via="redirect", tries=0, spent=0)
+        onward = replace(hop, source=candidate.url, via="redirect", weight=1.0, tries=0, spent=0)
         # Where a seed leads is a seed: many front pages only lead on to another host.
         self._queue([onward], None if candidate.depth == 0 else host_of(candidate.url))
         self._finish(candidate, reply, Outcome("redirect", f"http {reply.status}", target))

@@ -19,6 +19,8 @@ from thresher.url import host as host_of
 
 LOOKED_AT = 10_000  # hosts, for the best and the worst: they are told once a second
 WELL_KNOWN = 5  # pages after which a host's yield says something
+WEIGHT = 30_000  # bytes after which what a host gave counts as much as what was thought of it before
+AT_FIRST = 0.1  # the yield of a web of which nothing is known
 
 
 class Tally(Struct, array_like=True):
@@ -34,6 +36,10 @@ class Tally(Struct, array_like=True):
         """The yield (S1): bytes of text that entered the corpus per byte downloaded."""
         return self.text_bytes / self.bytes if self.bytes else 0.0
 
+    def expected(self, before: float) -> float:
+        """The yield to expect of what comes next, if that is what was thought beforehand."""
+        return (self.text_bytes + WEIGHT * before) / (self.bytes + WEIGHT)
+
     def count(self, downloaded: int, text: int) -> None:
         self.pages += 1
         self.kept += text > 0
@@ -47,20 +53,27 @@ class Yields:
     def __init__(self, state: State) -> None:
         self.hosts = Table(state, b"yh/", Tally)
         self.domains = Table(state, b"yd/", Tally)
+        self._all = Table(state, b"ya/", Tally)  # of one record: all hosts together
 
     def learn(self, host: str, downloaded: int, text: int) -> None:
         """A page of that host was downloaded and gave that much new text (0: none)."""
         self.hosts.touch(host).count(downloaded, text)
         self.domains.touch(domain_of(host)).count(downloaded, text)
+        self._all.touch("").count(downloaded, text)
+
+    def promise(self, host: str) -> float:
+        """The yield to expect of a host: of one hardly known, that of its domain, or else of all hosts."""
+        overall = self._all[""].expected(AT_FIRST)
+        return self.hosts[host].expected(self.domains[domain_of(host)].expected(overall))
 
     def expected(self, urls: Iterable[str]) -> list[float]:
-        """The weight of each URL: what its domain gave so far."""
-        rates: dict[str, float] = {}
+        """The weight of each URL: what its host promises."""
+        promises: dict[str, float] = {}
         weights = []
         for host in map(host_of, urls):
-            if host not in rates:
-                rates[host] = self.domains[domain_of(host)].rate
-            weights.append(rates[host])
+            if host not in promises:
+                promises[host] = self.promise(host)
+            weights.append(promises[host])
         return weights
 
     def best(self, count: int) -> list[tuple[str, Tally]]:
@@ -76,8 +89,8 @@ class Yields:
         return ((name, tally) for name, tally in some if tally.pages >= WELL_KNOWN)
 
     def flush(self) -> None:
-        self.hosts.flush()
-        self.domains.flush()
+        for table in (self.hosts, self.domains, self._all):
+            table.flush()
 
 
 class Closing:

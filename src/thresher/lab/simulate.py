@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from random import Random
 from typing import NamedTuple, get_args
 
 import msgspec
@@ -18,7 +19,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from thresher.config import Budget, ConfigError, Policy, PolicyName
-from thresher.crawl.frontier import Frontier
+from thresher.crawl.frontier import Frontier, arranged
 from thresher.crawl.state import State
 from thresher.crawl.yields import Closing, Yields
 from thresher.lab.record import Record
@@ -41,6 +42,7 @@ class Terms(NamedTuple):
     connections: int = 1
     latency: float = 0.2  # seconds that an answer takes
     bytes: int = 0  # when to stop; 0: when nothing is left
+    seed: int = 1  # of chance
 
 
 class Harvest(NamedTuple):
@@ -82,8 +84,13 @@ class Simulation:
         self._record = record
         self._terms = terms
         self._now = 0.0
-        self._frontier = Frontier(_Nowhere(), lambda: self._now)
         self._yields = Yields(_Nowhere())
+        self._frontier = Frontier(
+            _Nowhere(),
+            lambda: self._now,
+            promise=self._yields.promise,
+            **arranged(policy, Random(terms.seed)),
+        )
         self._closing = Closing(policy, Budget())
         self._queued = np.zeros(len(record.urls), np.bool_)
         self._gathered = np.zeros(len(record.urls), np.bool_)  # texts, by the first URL that has each
@@ -123,6 +130,7 @@ class Simulation:
         self._yields.learn(host, received, gained)
         self._queue(record.links(number), candidate.url, candidate.depth + 1)
         self._frontier.finish(candidate)
+        self._frontier.reweigh(host)
         tallies = self._yields.hosts[host], self._yields.domains[domain(host)]
         if reason := self._closing.reason(*tallies):
             self._frontier.close(host, reason)
@@ -135,12 +143,8 @@ class Simulation:
         if not fresh:
             return
         self._queued[fresh] = True
-        urls = [self._record.urls[number] for number in fresh]
         via: Via = "page" if source else "sitemap" if depth else "seed"
-        self._frontier.add(
-            Candidate(url, source, via, depth, weight)
-            for url, weight in zip(urls, self._yields.expected(urls), strict=True)
-        )
+        self._frontier.add(Candidate(self._record.urls[number], source, via, depth) for number in fresh)
 
     def _harvest(self) -> Harvest:
         visited = np.array(self._visited, np.int64)

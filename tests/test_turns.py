@@ -1,0 +1,109 @@
+"""Turns of hosts: nobody before their time, nobody twice, the better the sooner, and nobody never."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import inf
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thresher.crawl.turns import RANKS, RankedTurns, Turns
+
+
+def test_who_waits_longest_is_next() -> None:
+    turns = Turns()
+    for host, time in (("late", 3.0), ("early", 1.0), ("early too", 1.0)):
+        turns.put(host, time, 0)
+    assert turns.next_time() == 1.0
+    assert [turns.take(2.0), turns.take(2.0), turns.take(2.0)] == ["early", "early too", None]
+    assert turns.next_time() == 3.0
+
+
+def test_ready_hosts_are_drawn_with_a_chance_that_falls_with_their_rank() -> None:
+    turns = RankedTurns(Random(1))
+    ranks = {"first": 0, "second": 1, "fourth": 3, "tenth": 9}
+    drawn: Counter[str] = Counter()
+    for host, rank in ranks.items():
+        turns.put(host, 0.0, rank)
+    for _ in range(20_000):
+        host = turns.take(0.0)
+        assert host
+        drawn[host] += 1
+        turns.put(host, 0.0, ranks[host])
+    chances = {host: 1 / (rank + 1) for host, rank in ranks.items()}
+    for host, chance in chances.items():
+        assert drawn[host] / drawn.total() == pytest.approx(chance / sum(chances.values()), rel=0.06)
+
+
+def test_hosts_of_one_rank_take_turns() -> None:
+    turns = RankedTurns(Random(1))
+    for host in "abc":
+        turns.put(host, 0.0, 5)
+    order = []
+    for _ in range(6):
+        host = turns.take(0.0)
+        assert host
+        order.append(host)
+        turns.put(host, 0.0, 5)
+    assert order == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_at_no_temperature_the_best_is_next_and_without_bound_all_are_alike() -> None:
+    cold, hot = RankedTurns(Random(1), 0), RankedTurns(Random(1), inf)
+    for turns in (cold, hot):
+        for rank in range(RANKS):
+            turns.put(f"{rank}", 0.0, rank)
+    assert [cold.take(0.0) for _ in range(RANKS)] == [f"{rank}" for rank in range(RANKS)]
+    assert sum(int(hot.take(0.0) or 0) for _ in range(8)) > 40  # the best eight have 28
+
+
+def test_lines_do_not_grow_with_changes_of_mind() -> None:
+    turns = RankedTurns(Random(1))
+    turns.put("a", 0.0, 1)
+    turns.put("b", 0.0, 1)
+    assert turns.take(0.0)
+    for number in range(10_000):
+        for host in "ab":
+            turns.rerank(host, number % 2 + 5)
+    assert sum(map(len, turns._ready)) < 500
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["put", "rerank", "remove", "take"]),
+            st.sampled_from("abcd"),
+            st.integers(0, 5),
+            st.integers(0, RANKS - 1),
+        ),
+        max_size=60,
+    ),
+    st.sampled_from([None, 0.0, 1.0, inf]),
+)
+def test_every_host_in_the_line_comes_once_and_not_before_its_time(
+    steps: list[tuple[str, str, int, int]], temperature: float | None
+) -> None:
+    turns = Turns() if temperature is None else RankedTurns(Random(1), temperature)
+    waiting: dict[str, int] = {}
+    for now, (step, host, wait, rank) in enumerate(steps):
+        if step == "put":
+            turns.put(host, now + wait, rank)
+            waiting[host] = now + wait
+        elif step == "rerank":
+            turns.rerank(host, rank)
+        elif step == "remove":
+            turns.remove(host)
+            waiting.pop(host, None)
+        else:
+            ready = {name for name, time in waiting.items() if time <= now}
+            taken = turns.take(now)
+            assert (taken in ready) if ready else taken is None
+            if taken:
+                del waiting[taken]
+        assert {name for name in "abcd" if name in turns} == set(waiting)
+    assert {turns.take(1_000) for _ in range(len(waiting))} == set(waiting)
+    assert turns.take(1_000) is None
+    assert turns.next_time() is None
