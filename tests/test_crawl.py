@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import thresher
 from invariants import SETTINGS, check_books, check_crawl, check_journal, check_raw, start
-from thresher.config import ConfigError
+from thresher.config import ConfigError, PolicyName
 from thresher.crawl.loop import CrawlFault
 from thresher.crawl.start import crawl
 from thresher.lab.toyweb import Server, ToyWeb, serve, truth
@@ -60,6 +61,13 @@ def test_every_page_is_fetched_once_and_every_good_text_is_kept_once(tmp_path: P
         if count > 1 and not url.endswith("/robots.txt") and truth(WEB, url).kind not in ("flaky", "error")
     }
     assert again == set()
+
+
+@pytest.mark.parametrize("policy", get_args(PolicyName))
+def test_every_policy_finds_all_there_is_in_the_end(tmp_path: Path, small: Server, policy: str) -> None:
+    assert run(tmp_path, small, policy={"name": policy, "threshold": ""}) == "done"
+    check_crawl(tmp_path, SMALL)
+    check_books(tmp_path)
 
 
 def test_a_crawl_goes_on_where_its_budget_stopped_it(tmp_path: Path, small: Server) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 import thresher
 from invariants import SETTINGS, start
 from thresher.cli import app
-from thresher.config import ConfigError, Policy
+from thresher.config import ConfigError, Policy, PolicyName
 from thresher.crawl.start import crawl
 from thresher.lab.record import Record, load
 from thresher.lab.simulate import Terms, area, compare, downloads_for, ideal, oracle, simulate
@@ -59,6 +60,10 @@ def web(pages: list[tuple[str, int, int]], links: dict[int, list[int]], twins: d
         np.array([twins.get(number, number) for number in range(len(pages))]),
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.array(targets, np.int64),
+        [""] * len(targets),
+        np.full(len(targets), 0.5),
+        np.zeros(len(targets), np.bool_),
+        np.full(len(pages), np.nan),
         {},
         {url.partition("://")[2]: number for number, url in enumerate(urls)},
     )
@@ -110,6 +115,30 @@ def test_spiderling_closes_a_host_that_gives_nothing() -> None:
     assert harvest.text[-1] == 500
     assert len(harvest.visited) == 12  # the threshold of ten pages is nothing, that of eleven is more
     assert len(simulate(dry, BFS, [0]).visited) == 21
+
+
+@pytest.mark.parametrize("policy", get_args(PolicyName))
+def test_every_policy_can_be_replayed_and_chance_has_a_seed(
+    corpus: Path, record: Record, policy: PolicyName
+) -> None:
+    seeds = record.find((corpus / "seeds.txt").read_text().split())
+    runs = [simulate(record, Policy(name=policy), seeds, Terms(seed=3)).visited.tolist() for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert policy == "spiderling" or sorted(runs[0]) == list(range(len(record.urls)))
+    other = simulate(record, Policy(name=policy), seeds, Terms(seed=4)).visited.tolist()
+    assert (other == runs[0]) == (policy in ("bfs", "spiderling"))
+
+
+def test_a_host_that_gives_text_is_visited_before_one_that_gives_none() -> None:
+    pages = [
+        (f"http://{host}.cz/{n}", 40_000, 0 if host == "dry" else 20_000)
+        for host in ("dry", "wet")
+        for n in range(30)
+    ]
+    links = {0: list(range(1, 30)), 30: list(range(31, 60))}
+    policy = Policy(name="host-yield", temperature=0.0)
+    visited = simulate(web(pages, links, {}), policy, [0, 30]).visited.tolist()
+    assert set(visited[5:30]) <= set(range(30, 60))
 
 
 def test_a_crawl_on_paper_ends_with_its_bytes(corpus: Path, record: Record) -> None:

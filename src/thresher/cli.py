@@ -108,7 +108,7 @@ def crawl(
         Only hosts under these top-level domains.
     policy
         bfs: breadth first; spiderling: also closes domains that yield little text; host-yield: hosts that gave most
-        text per byte come first; random: any host, any page.
+        text per byte come first; heidix: links in good text on good pages come first; random: any host, any page.
     max_pages
         Stop after so many pages.
     max_bytes

@@ -170,7 +170,7 @@ class Storing(Section, frozen=True):
     commit_seconds: float = 1.0
 
 
-PolicyName = Literal["bfs", "random", "spiderling", "host-yield"]
+PolicyName = Literal["bfs", "random", "spiderling", "host-yield", "heidix"]
 
 
 class Policy(Section, frozen=True):
@@ -182,8 +182,10 @@ class Policy(Section, frozen=True):
     # … but never before 8 pages or 512 kB, whichever comes later.
     min_pages: int = 8
     min_bytes: int = 512_000
-    # host-yield: 0 always visits the best host that may be visited; the higher, the more often a lesser one.
+    # host-yield, heidix: 0 always visits the best of the hosts that may be visited; the higher, the more rarely …
     temperature: float = 1.0
+    # … and what makes a URL good, with the power that each has: {"host-yield" = 1.0, "link-context" = 0.5}.
+    priorities: dict[str, float] = {}
 
 
 class Config(Section, frozen=True):
@@ -276,7 +278,9 @@ def _explain(fault: msgspec.ValidationError, table: Mapping[str, Any], where: st
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML writes it: as JSON does, but for one character that JSON does not escape."""
+    """A value as TOML writes it: as JSON does, but for tables and one character that JSON does not escape."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(name)} = {_toml(each)}" for name, each in value.items()) + "}"
     text = json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False, default=str)
     return text.replace("\x7f", "\\u007f")
 

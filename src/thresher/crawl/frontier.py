@@ -76,7 +76,7 @@ def arranged(policy: Policy, random: Random) -> dict[str, Any]:
     """How queues and turns are arranged under a policy."""
     if policy.name == "random":
         return {"rank": lambda _: random.randrange(RANKS), "turns": RankedTurns(random, inf)}
-    if policy.name == "host-yield":
+    if policy.name in ("host-yield", "heidix"):
         return {"rank": by_weight, "turns": RankedTurns(random, policy.temperature)}
     return {"rank": by_depth, "turns": Turns()}
 

@@ -26,6 +26,7 @@ from thresher.crawl.fetch import Fetcher, user_agent
 from thresher.crawl.frontier import Frontier, arranged
 from thresher.crawl.ledger import Ledger, Outcome
 from thresher.crawl.politeness import BUSY, Politeness
+from thresher.crawl.priority import Priorities, Source
 from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import DISALLOW_ALL, MAX_ROBOTS_BYTES, Robots
 from thresher.crawl.scope import Gate
@@ -77,6 +78,7 @@ class Crawl:
         state = self.ledger.state
         self.seen = Seen(state)
         self.yields = Yields(state)
+        self.priorities = Priorities(config.policy, self.yields.promise)
         self.closing = Closing(config.policy, config.budget)
         self.gate = Gate(config.scope)
         self.polite = Politeness(state, config.polite, clock)
@@ -85,7 +87,7 @@ class Crawl:
             state,
             time.monotonic,
             self.polite.rest_on_opening if goes_on else lambda _: 0.0,
-            promise=self.yields.promise,
+            promise=self.priorities.promise,
             **arranged(config.policy, Random()),
         )
         self.readers = Readers(config.read, config.language)
@@ -267,22 +269,24 @@ class Crawl:
         verdict = judge(
             page, self._config.language, self._config.judge, raw_seen=raw_seen, text_seen=text_seen
         )
-        weights = self.yields.expected([link.url for link in page.links])
+        factors = self.priorities.factors(Source(candidate.url, verdict.keep, page.badness), page.links)
+        expected = self.yields.expected([link.url for link in page.links])
+        weights = [factor * host for factor, host in zip(factors, expected, strict=True)]
         if rules.opt_outs:
             page = replace(page, opt_out=tuple(dict.fromkeys((*page.opt_out, *rules.opt_outs))))
         text_bytes = self.ledger.record_page(candidate, reply, page, verdict, weights)
         self.yields.learn(host_of(candidate.url), len(reply.body), text_bytes)
-        self._follow(candidate, page)
+        self._follow(candidate, page, factors)
         self._done(candidate)
 
-    def _follow(self, candidate: Candidate, page: Page) -> None:
+    def _follow(self, candidate: Candidate, page: Page, factors: Sequence[float]) -> None:
         scope = self._config.scope
         if page.nofollow or candidate.depth >= scope.max_depth:
             return
         via: Via = "page" if page.kind == "html" or page.kind == "other" else page.kind  # noqa: PLR1714
         candidates = [
-            Candidate(link.url, candidate.url, via, candidate.depth + 1)
-            for link in page.links
+            Candidate(link.url, candidate.url, via, candidate.depth + 1, factor)
+            for link, factor in zip(page.links, factors, strict=True)
             if _may_follow(link, scope.feeds)
         ]
         self._queue(candidates, host_of(candidate.url))

@@ -19,6 +19,7 @@ from thresher._version import __version__
 from thresher.config import Config, ConfigError
 from thresher.crawl.fetch import MAX_RESERVED_FILES
 from thresher.crawl.loop import Crawl, CrawlFault, Ending
+from thresher.crawl.priority import Priorities
 from thresher.crawl.seeds import Seeds, gather
 from thresher.crawl.yields import compile_threshold
 from thresher.read.language import known_languages, nearest, normalise
@@ -126,6 +127,7 @@ def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *,
             )
     changed = _changed(config, settings)
     compile_threshold(changed.policy.threshold or "0")
+    Priorities(changed.policy, lambda _: 1.0)  # so that a wrong name is told before anything is written
     if open_web and not changed.polite.contact:
         raise ConfigError(
             "webmasters must be able to reach you: give --contact with an e-mail address or a URL "

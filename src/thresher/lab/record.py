@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from thresher.config import ConfigError, Judging
 from thresher.judge import judge
-from thresher.page import Page
-from thresher.read.badness import badness
+from thresher.page import Link, Page
+from thresher.read.badness import badness as badness_of
+from thresher.read.links import UNKNOWN
 from thresher.read.trained import badness_model
 from thresher.store.corpus import Corpus, Document
 from thresher.store.corpus import open as open_corpus
 from thresher.url import host
 
+LINK_COLUMNS = ("source", "target", "rel", "anchor", "boilerplate", "in_text", "source_badness")
 TWIN = "same as "  # begins the detail of a duplicate; the number of another outcome follows
 
 Numbers = NDArray[np.int64]
@@ -34,12 +36,21 @@ class Record(NamedTuple):
     twins: Numbers  # the first URL with the same text, or the URL itself
     starts: Numbers  # where the links of each URL begin in `targets`, and where the last ones end
     targets: Numbers  # a redirect is a link
+    anchors: list[str]  # of links, like the next two
+    boilerplate: NDArray[np.float64]
+    in_text: NDArray[np.bool_]
+    badness: NDArray[np.float64]  # of pages that link, for the language of the crawl; NaN where unknown
     sitemaps: dict[str, list[int]]  # that the robots.txt of a host tells of
     numbers: dict[str, int]  # of URLs without their schemes
 
     def links(self, number: int) -> Numbers:
         """The URLs that a page leads to, as often as it does."""
         return self.targets[self.starts[number] : self.starts[number + 1]]
+
+    def link(self, place: int) -> Link:
+        """A link as it stands on its page."""
+        boilerplate, in_text = float(self.boilerplate[place]), bool(self.in_text[place])
+        return Link(self.urls[self.targets[place]], self.anchors[place], boilerplate, in_text)
 
     def find(self, urls: Iterable[str]) -> list[int]:
         """The numbers of those URLs that were fetched."""
@@ -61,17 +72,21 @@ def load(directory: Path, language: str = "") -> Record:
     for url, text_bytes in _worth(corpus, language):
         worth[numbers[_key(url)]] = text_bytes
     twins = _twins(outcomes)
-    starts, targets = _links(corpus, outcomes, numbers)
+    starts, targets, anchors, boilerplate, in_text, badness = _links(corpus, outcomes, numbers)
     return Record(
-        urls,
-        _column(outcomes, "host"),
-        outcomes["bytes"].to_numpy(),
-        worth[twins],
-        twins,
-        starts,
-        targets,
-        _sitemaps(outcomes),
-        numbers,
+        urls=urls,
+        hosts=_column(outcomes, "host"),
+        bytes=outcomes["bytes"].to_numpy(),
+        worth=worth[twins],
+        twins=twins,
+        starts=starts,
+        targets=targets,
+        anchors=anchors,
+        boilerplate=boilerplate,
+        in_text=in_text,
+        badness=badness,
+        sitemaps=_sitemaps(outcomes),
+        numbers=numbers,
     )
 
 
@@ -103,7 +118,7 @@ def _keeps(document: Document, language: str, settings: Judging) -> bool:
         "html",
         text=document.text,
         languages=document.languages,
-        badness=badness(document.text, model) if model else None,
+        badness=badness_of(document.text, model) if model else None,
     )
     return judge(page, language, settings).keep
 
@@ -116,25 +131,33 @@ def _twins(outcomes: pa.Table) -> Numbers:
     return twins
 
 
-def _links(corpus: Corpus, outcomes: pa.Table, numbers: dict[str, int]) -> tuple[Numbers, Numbers]:
-    """The links of all pages between URLs that were fetched, one page after the other."""
-    sources: list[int] = []
-    targets: list[int] = []
+def _links(corpus: Corpus, outcomes: pa.Table, numbers: dict[str, int]) -> tuple[Any, ...]:
+    """Where the links of each page begin, the columns of links between URLs that were fetched, and Badness."""
+    rows: list[tuple[int, int, str, float, bool]] = []
+    badness = np.full(len(outcomes), np.nan)
     ends = zip(_column(outcomes, "outcome"), _column(outcomes, "detail"), strict=True)
     for number, (outcome, detail) in enumerate(ends):
         if outcome == "redirect" and (target := numbers.get(_key(detail))) is not None:
-            sources.append(number)
-            targets.append(target)
-    for batch in corpus.batches("links", ["source", "target", "rel"]):
-        columns = (_column(batch, name) for name in ("source", "target", "rel"))
-        for source, target, rel in zip(*columns, strict=True):
+            rows.append((number, target, "", UNKNOWN, False))
+    for batch in corpus.batches("links", LINK_COLUMNS):
+        for source, target, rel, anchor, boilerplate, in_text, bad in zip(
+            *(_column(batch, name) for name in LINK_COLUMNS), strict=True
+        ):
             first, second = numbers.get(_key(source)), numbers.get(_key(target))
             if first is not None and second is not None and "nofollow" not in (rel or ""):
-                sources.append(first)
-                targets.append(second)
-    order = np.argsort(np.array(sources, np.int64), kind="stable")
-    starts = np.searchsorted(np.array(sources, np.int64)[order], np.arange(len(outcomes) + 1))
-    return starts, np.array(targets, np.int64)[order]
+                rows.append((first, second, anchor, boilerplate, in_text))
+                badness[first] = np.nan if bad is None else bad
+    rows.sort(key=lambda row: row[0])  # stable: a page's links stay in their order
+    sources, targets, anchors, scores, in_text = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    starts = np.searchsorted(np.array(sources, np.int64), np.arange(len(outcomes) + 1))
+    return (
+        starts,
+        np.array(targets, np.int64),
+        list(anchors),
+        np.array(scores, np.float64),
+        np.array(in_text, np.bool_),
+        badness,
+    )
 
 
 def _sitemaps(outcomes: pa.Table) -> dict[str, list[int]]:

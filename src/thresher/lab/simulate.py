@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from thresher.config import Budget, ConfigError, Policy, PolicyName
 from thresher.crawl.frontier import Frontier, arranged
+from thresher.crawl.priority import Priorities, Source
 from thresher.crawl.state import State
 from thresher.crawl.yields import Closing, Yields
 from thresher.lab.record import Record
-from thresher.page import Candidate, Via
+from thresher.page import Candidate
 from thresher.url import domain
 
 FURTHER = 3  # times the download of the ideal that a harvest is looked at
@@ -85,21 +86,22 @@ class Simulation:
         self._terms = terms
         self._now = 0.0
         self._yields = Yields(_Nowhere())
+        self._priorities = Priorities(policy, self._yields.promise)
         self._frontier = Frontier(
             _Nowhere(),
             lambda: self._now,
-            promise=self._yields.promise,
+            promise=self._priorities.promise,
             **arranged(policy, Random(terms.seed)),
         )
         self._closing = Closing(policy, Budget())
-        self._queued = np.zeros(len(record.urls), np.bool_)
+        self._queued = bytearray(len(record.urls))
         self._gathered = np.zeros(len(record.urls), np.bool_)  # texts, by the first URL that has each
         self._visited: list[int] = []
         self._seconds: list[float] = []
 
     def run(self, seeds: Iterable[int]) -> Harvest:
         """Crawl from these URLs until the terms say so, or nothing is left."""
-        self._queue(np.fromiter(seeds, np.int64), "", 0)
+        self._frontier.add([Candidate(self._record.urls[number]) for number in self._unqueued(list(seeds))])
         left = self._terms.bytes or math.inf
         under_way: list[tuple[float, int, Candidate]] = []  # in the order in which answers arrive
         while left > 0:
@@ -126,9 +128,9 @@ class Simulation:
         self._gathered[twin] |= gained > 0
         received = int(record.bytes[number])
         if not self._yields.hosts[host].pages:
-            self._queue(np.array(record.sitemaps.get(host, ()), np.int64), "", candidate.depth + 1)
+            self._frontier.add(self._sitemaps(host, candidate.depth + 1))
         self._yields.learn(host, received, gained)
-        self._queue(record.links(number), candidate.url, candidate.depth + 1)
+        self._frontier.add(self._links(number, candidate, gained > 0))
         self._frontier.finish(candidate)
         self._frontier.reweigh(host)
         tallies = self._yields.hosts[host], self._yields.domains[domain(host)]
@@ -138,13 +140,34 @@ class Simulation:
         self._seconds.append(self._now)
         return received
 
-    def _queue(self, numbers: Numbers, source: str, depth: int) -> None:
-        fresh = list(dict.fromkeys(numbers[~self._queued[numbers]].tolist()))
+    def _links(self, number: int, candidate: Candidate, kept: bool) -> list[Candidate]:
+        """The links of a page that nobody has seen before, weighed as in a crawl."""
+        record = self._record
+        fresh = self._unqueued(record.links(number).tolist())
         if not fresh:
-            return
-        self._queued[fresh] = True
-        via: Via = "page" if source else "sitemap" if depth else "seed"
-        self._frontier.add(Candidate(self._record.urls[number], source, via, depth) for number in fresh)
+            return []
+        links = [record.link(int(record.starts[number]) + place) for place in fresh.values()]
+        bad = record.badness[number]
+        source = Source(candidate.url, kept, None if np.isnan(bad) else float(bad))
+        factors = self._priorities.factors(source, links)
+        return [
+            Candidate(link.url, candidate.url, "page", candidate.depth + 1, factor)
+            for link, factor in zip(links, factors, strict=True)
+        ]
+
+    def _sitemaps(self, host: str, depth: int) -> list[Candidate]:
+        """What a host's robots.txt leads to."""
+        fresh = self._unqueued(self._record.sitemaps.get(host, []))
+        return [Candidate(self._record.urls[number], "", "sitemap", depth) for number in fresh]
+
+    def _unqueued(self, numbers: list[int]) -> dict[int, int]:
+        """Those URLs that were never queued, from now on queued; and where in the list each stands first."""
+        fresh: dict[int, int] = {}
+        for place, number in enumerate(numbers):
+            if not self._queued[number]:
+                self._queued[number] = True
+                fresh[number] = place
+        return fresh
 
     def _harvest(self) -> Harvest:
         visited = np.array(self._visited, np.int64)

@@ -1,0 +1,96 @@
+"""What links promise. A prioritiser is a function and a row in `PRIORITIES`; a policy is a mix of them.
+
+A prioritiser tells for each link of a page by what factor it is better or worse than a usual one. Factors are
+multiplied, each raised to its power in the mix. What a host promises (`host-yield`) is such a factor too, but one
+that changes while URLs wait: it is asked for when a host's turn comes, not when its URLs are queued.
+
+A prioritiser of your own is named by its place, as in `priorities = {"mymodule:better_near_rivers" = 1.0}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from math import isfinite
+
+from msgspec import Struct
+
+from thresher.config import ConfigError, Policy
+from thresher.page import Link
+
+HOST_YIELD = "host-yield"
+GOOD_BADNESS = 10.0  # of a page that is neither a good nor a bad sign; the papers' working threshold
+LEAST, MOST = 0.25, 2.0  # factors by the Badness of the page that links
+KEPT, NOT_KEPT = 1.5, 0.75  # … and by what became of it
+IN_TEXT, IN_BOILERPLATE = 2.0, 0.5  # by the block that the link stands in
+TOO_SMALL, TOO_LARGE = 1e-6, 1e6  # what a prioritiser may say
+
+
+class Source(Struct, frozen=True, gc=False):
+    """The page whose links are weighed."""
+
+    url: str
+    kept: bool
+    badness: float | None = None  # None: unknown
+
+
+Prioritiser = Callable[[Source, Sequence[Link]], Sequence[float]]
+
+
+def link_context(source: Source, links: Sequence[Link]) -> list[float]:
+    """The quality of the linking page, and where on it a link stands (H8)."""
+    page = KEPT if source.kept else NOT_KEPT
+    if source.badness is not None:
+        page *= min(max(2.0 ** (1.0 - source.badness / GOOD_BADNESS), LEAST), MOST)
+    return [page * (IN_TEXT + (IN_BOILERPLATE - IN_TEXT) * link.boilerplate) for link in links]
+
+
+PRIORITIES: dict[str, Prioritiser] = {"link-context": link_context}
+
+MIXES: dict[str, Mapping[str, float]] = {
+    "host-yield": {HOST_YIELD: 1.0},
+    "heidix": {"link-context": 1.0},
+}
+
+
+class Priorities:
+    """The mix of a policy, ready for use."""
+
+    def __init__(self, policy: Policy, host_yield: Callable[[str], float]) -> None:
+        mix = policy.priorities or MIXES.get(policy.name, {})
+        self._host_power = mix.get(HOST_YIELD, 0.0)
+        self._host_yield = host_yield
+        self._mix = [(_found(name), power) for name, power in mix.items() if name != HOST_YIELD]
+
+    def promise(self, host: str) -> float:
+        """What a URL of that host is worth that is as good as the others there."""
+        return float(self._host_yield(host) ** self._host_power) if self._host_power else 1.0
+
+    def factors(self, source: Source, links: Sequence[Link]) -> list[float]:
+        """By how much each link is better or worse than a usual one of its host."""
+        factors = [1.0] * len(links)
+        for prioritiser, power in self._mix:
+            said = prioritiser(source, links)
+            factors = [factor * _sane(one) ** power for factor, one in zip(factors, said, strict=True)]
+        return factors
+
+
+def _sane(factor: float) -> float:
+    return min(max(factor, TOO_SMALL), TOO_LARGE) if isfinite(factor) else 1.0
+
+
+def _found(name: str) -> Prioritiser:
+    """A prioritiser by its name in the table, or by the place of a user's own."""
+    if name in PRIORITIES:
+        return PRIORITIES[name]
+    module, colon, function = name.partition(":")
+    cure = f"known are {', '.join((HOST_YIELD, *PRIORITIES))}; your own is named module:function"
+    if not colon:
+        raise ConfigError(f"policy.priorities: there is no {name!r}; {cure}")
+    try:
+        own: Prioritiser = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as fault:
+        raise ConfigError(f"policy.priorities: {name!r} cannot be imported: {fault}; {cure}") from None
+    if not callable(own):
+        raise ConfigError(f"policy.priorities: {name!r} is no function; {cure}")
+    return own

@@ -1,0 +1,89 @@
+"""What links promise: a table of prioritisers, mixed by configuration, with a user's own among them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from math import inf, nan
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thresher.config import ConfigError, Policy, dump, load, parse
+from thresher.crawl.priority import MIXES, PRIORITIES, Priorities, Source
+from thresher.page import Link
+
+GOOD, BAD = Source("http://a.cz/", kept=True, badness=2.0), Source("http://b.cz/", kept=False, badness=40.0)
+
+
+def link(boilerplate: float = 0.5) -> Link:
+    return Link("http://c.cz/", "text", boilerplate, in_text=boilerplate < 0.5)
+
+
+def mixed(**powers: float) -> Priorities:
+    return Priorities(Policy(name="host-yield", priorities=powers), lambda _: 0.25)
+
+
+@pytest.mark.parametrize("name", PRIORITIES)
+@given(
+    badness=st.none() | st.floats(0, 1e6),
+    kept=st.booleans(),
+    scores=st.lists(st.floats(0, 1), max_size=20),
+)
+def test_every_prioritiser_has_a_factor_for_each_link(
+    name: str, badness: float | None, kept: bool, scores: list[float]
+) -> None:
+    said = PRIORITIES[name](Source("http://a.cz/", kept, badness), [link(score) for score in scores])
+    assert len(said) == len(scores)
+    assert all(0 < factor < inf for factor in said)
+
+
+def test_links_in_the_text_of_good_pages_promise_most() -> None:
+    weigh = Priorities(Policy(name="heidix"), lambda _: 0.25).factors
+    good, in_menu = weigh(GOOD, [link(0.1), link(0.9)])
+    bad, *_ = weigh(BAD, [link(0.1)])
+    assert good > in_menu > bad
+
+
+def test_factors_are_multiplied_each_with_its_power() -> None:
+    once, thrice = (mixed(**{"link-context": power}).factors(GOOD, [link(0.1)])[0] for power in (1.0, 3.0))
+    assert thrice == pytest.approx(once**3)
+    assert mixed(**{"link-context": 0.0}).factors(GOOD, [link(0.1)]) == [1.0]
+
+
+def test_what_a_host_promises_has_its_power_too() -> None:
+    assert mixed(**{"host-yield": 1.0}).promise("a.cz") == 0.25
+    assert mixed(**{"host-yield": 0.5}).promise("a.cz") == 0.5
+    assert mixed(**{"link-context": 1.0}).promise("a.cz") == 1.0
+
+
+def test_a_prioritiser_of_your_own_is_named_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_length(source: Source, links: Sequence[Link]) -> list[float]:
+        return [float(len(each.anchor)) for each in links]
+
+    own = ModuleType("rivers")
+    monkeypatch.setattr(own, "by_length", by_length, raising=False)
+    monkeypatch.setattr(own, "mad", lambda _, links: [nan, inf, -1.0][: len(links)], raising=False)
+    monkeypatch.setitem(sys.modules, "rivers", own)
+    assert mixed(**{"rivers:by_length": 2.0}).factors(GOOD, [link()]) == [16.0]
+    assert mixed(**{"rivers:mad": 1.0}).factors(GOOD, [link()] * 3) == [1.0, 1.0, 1e-6]
+
+
+@pytest.mark.parametrize("name", ["host-yeild", "no.such.module:f", "sys:no_such_function", "sys:path", ":"])
+def test_a_name_that_leads_nowhere_is_told_with_those_that_do(name: str) -> None:
+    with pytest.raises(ConfigError, match="link-context"):
+        mixed(**{name: 1.0})
+
+
+def test_a_mix_is_kept_in_the_corpus(tmp_path: Path) -> None:
+    config = parse({"policy": {"priorities": {"host-yield": 1.0, "mine:f": 0.5}}})
+    (tmp_path / "corpus.toml").write_text(dump(config))
+    assert load(tmp_path).policy.priorities == {"host-yield": 1.0, "mine:f": 0.5}
+
+
+def test_every_mix_is_of_known_prioritisers() -> None:
+    for name in MIXES:
+        Priorities(parse({"policy": {"name": name}}).policy, lambda _: 1.0)
