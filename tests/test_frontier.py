@@ -138,6 +138,20 @@ def test_memory_holds_only_the_head_of_a_long_queue(state: State) -> None:
     assert len(drain(frontier)) == 5000
 
 
+def test_the_more_hosts_there_are_the_less_of_each_is_in_memory(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frontier_module, "IN_MEMORY", 1_000)
+    frontier = Frontier(state, Clock())
+    for hosts in (range(20), range(20, 200)):  # those that came first have to give way, too
+        frontier.add([candidate(f"h{host}.cz", path) for host in hosts for path in range(50)])
+        frontier.flush()
+        state.commit()
+        frontier.committed()
+    assert sum(len(host.head) + len(host.tail) for host in frontier._hosts.values()) <= 2_000
+    assert len(drain(frontier)) == 200 * 50
+
+
 def test_the_best_url_of_the_best_host_is_next_where_that_is_the_policy(state: State) -> None:
     promises = {"good.cz": 0.4, "poor.cz": 0.1}
     frontier = Frontier(

@@ -32,7 +32,8 @@ HOSTS = b"f"  # f host-name -> host number, URLs queued
 RANK_AT = 5  # where the rank stands in a key
 NEXT = b"m/frontier"  # next host number and sequence
 
-HEAD = 64  # candidates of a host in memory
+HEAD, LEAST_HEAD = 64, 4  # candidates of a host in memory: fewer where there are many hosts, …
+IN_MEMORY = 400_000  # … so that there are about so many in all
 LAST_RANK = 255
 USUAL = 32  # the rank in its queue of a URL that promises what its host does
 
@@ -110,6 +111,7 @@ class Frontier:
         self._hosts: dict[str, _Host] = {}
         self._turns = turns or Turns()
         self._promise = promise
+        self._head = HEAD
         self._struck: set[bytes] = set()  # finished or moved, but on disk until the next commit
         self._counted: set[_Host] = set()  # whose count the next commit has to tell
         self._changed: set[_Host] = set()  # with a head or a tail that the next commit makes shorter
@@ -161,7 +163,7 @@ class Frontier:
         else:
             host.tail.append((key, candidate))
             host.low = min(host.low, key)
-        if host.tail or len(host.head) > HEAD:
+        if host.tail or len(host.head) > self._head:
             self._changed.add(host)
         if host.name not in self._turns and not host.visiting:
             self._schedule(host)
@@ -226,7 +228,7 @@ class Frontier:
         for key, value in self._state.committed(low or prefix, end):
             if key in self._struck or key in taken:
                 continue
-            if len(host.head) == HEAD:
+            if len(host.head) >= self._head:
                 host.low = key
                 break
             host.head.append((key, _decode(value)))
@@ -291,10 +293,14 @@ class Frontier:
     def committed(self) -> None:
         """To be called after each commit: what is safe on disk need not stay in memory."""
         self._struck.clear()
+        head = min(HEAD, max(LEAST_HEAD, IN_MEMORY // (len(self._hosts) + 1)))
+        if 4 * head <= 3 * self._head:
+            self._changed.update(self._hosts.values())
+            self._head = head
         for host in self._changed:
-            if len(host.head) > HEAD:
-                low = host.head[HEAD][0]
+            if len(host.head) > self._head:
+                low = host.head[self._head][0]
                 host.low = low if host.low is None else min(low, host.low)
-                del host.head[HEAD:]
+                del host.head[self._head :]
             host.tail.clear()
         self._changed.clear()
