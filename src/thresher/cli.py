@@ -209,6 +209,32 @@ def status(directory: Directory, *, json: AsJson = False) -> None:
 
 
 @app.command
+def hosts(directory: Directory, *, count: int = 20, json: AsJson = False) -> None:
+    """List the hosts of a corpus by their yield: what they gave, what waits there, which are closed and why.
+
+    Example: thresher hosts czech --count 50
+
+    Parameters
+    ----------
+    count
+        How many are shown; --json tells all.
+    """
+    import time
+
+    from thresher.crawl.hosts import hosts as every
+    from thresher.terminal import host_table
+
+    found = every(directory, time.time())
+    if json:
+        for host in found:
+            _print_json(host)
+    else:
+        _show(host_table(found[:count]))
+        if len(found) > count:
+            _say(f"and {len(found) - count:,} more: thresher hosts {directory} --count {len(found)}")
+
+
+@app.command
 def read(
     files: Annotated[list[Path], Parameter(name="FILE", help="Saved HTML pages.")],
     *,

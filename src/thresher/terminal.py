@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:  # numpy and the store are of no use to a progress line
+    from thresher.crawl.hosts import Host
     from thresher.lab.simulate import Row
 
 PLAIN_EVERY = 10.0  # seconds between lines when nobody watches a terminal
@@ -187,5 +188,22 @@ def harvests(rows: Sequence[Row]) -> Table:
             most,
             f"{row.area:.3f}",
             f"{row.closed_hosts:,}",
+        )
+    return table
+
+
+def host_table(hosts: Sequence[Host]) -> Table:
+    """Hosts with what they gave, and their state."""
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for name in ("host", "yield", "pages", "text", "queued", "state"):
+        table.add_column(name, justify="left" if name in ("host", "state") else "right", no_wrap=True)
+    for host in hosts:
+        table.add_row(
+            harmless(host.host, 24),
+            f"{host.rate:.3f}",
+            f"{host.pages:,}",
+            amount(host.text_bytes),
+            f"{host.queued:,}",
+            harmless(f"{host.state} {host.reason}".strip(), 24),
         )
     return table

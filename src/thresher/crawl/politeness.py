@@ -137,9 +137,12 @@ class Politeness:
     def rest_on_opening(self, host: str) -> float:
         """Seconds to leave a host alone when the crawl goes on: what it asked for, and at least one delay,
         since the last visits before a crash may not have been recorded."""
+        return max(self.remaining(host), self.delay(host))
+
+    def remaining(self, host: str) -> float:
+        """Seconds of the rest that the host was last given, or asked for, which are not over yet."""
         manners = self._hosts[host]
-        remaining = min(max(manners.until - self._clock(), 0.0), manners.wait)
-        return max(remaining, self.delay(host))
+        return min(max(manners.until - self._clock(), 0.0), manners.wait)
 
     def address_wait(self, address: str) -> float:
         """Seconds until that address, whatever the host, may be sent another request."""

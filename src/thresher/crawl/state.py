@@ -12,6 +12,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 from rocksdict import (
+    AccessType,
     BlockBasedOptions,
     Cache,
     Options,
@@ -30,18 +31,20 @@ MEMTABLE_BYTES = 32 << 20
 class State:
     """A sorted map of bytes to bytes. Reads see what was put; only `commit` makes it durable, all or nothing."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, read_only: bool = False) -> None:
+        """A state that is read only shows the last commit, also of a crawl at work."""
         blocks = BlockBasedOptions()
         blocks.set_block_cache(Cache(CACHE_BYTES))
         blocks.set_bloom_filter(FILTER_BITS, False)
         options = Options(raw_mode=True)
-        options.create_if_missing(True)
+        options.create_if_missing(not read_only)
         options.set_block_based_table_factory(blocks)
         options.set_write_buffer_size(MEMTABLE_BYTES)
         options.set_keep_log_file_num(2)
         options.set_max_open_files(256)
         with _os_errors():
-            self._db = Rdict(str(directory), options)
+            access = AccessType.read_only() if read_only else AccessType.read_write()
+            self._db = Rdict(str(directory), options, access_type=access)
         self._synced = WriteOptions()
         self._synced.sync = True
         self._pending: dict[bytes, bytes | None] = {}  # None: to be deleted

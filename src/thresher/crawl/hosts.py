@@ -1,0 +1,69 @@
+"""The hosts of a crawl: what each gave, what waits there, and whether it is visited still; also from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from thresher.config import ConfigError, load
+from thresher.crawl.frontier import HOSTS
+from thresher.crawl.politeness import Politeness
+from thresher.crawl.state import State
+from thresher.crawl.yields import Closing, Yields
+from thresher.url import domain
+
+_decode_pair = msgspec.msgpack.Decoder(tuple[int, int]).decode
+
+
+class Host(Struct, frozen=True):
+    """One host in figures."""
+
+    host: str
+    pages: int
+    kept: int
+    downloaded: int
+    text_bytes: int
+    rate: float = msgspec.field(name="yield")  # text bytes per byte downloaded
+    promise: float = 0.0  # the yield to expect of its next page
+    queued: int = 0
+    state: str = "open"  # or resting, or closed
+    reason: str = ""  # why it is closed, or for how long it rests
+
+
+def hosts(directory: Path, now: float) -> list[Host]:
+    """Every host that was ever queued, those with the highest yield first, as of the last commit."""
+    config = load(directory)
+    if not (directory / "state").is_dir():
+        raise ConfigError(f"{directory} has no hosts yet; crawl it first: thresher crawl {directory}")
+    state = State(directory / "state", read_only=True)
+    try:
+        polite = Politeness(state, config.polite, lambda: now)
+        found = list(_hosts(state, Closing(config.policy, config.budget), polite))
+    finally:
+        state.close()
+    return sorted(found, key=lambda host: (-host.rate, -host.text_bytes, host.downloaded, host.host))
+
+
+def _hosts(state: State, closing: Closing, polite: Politeness) -> Iterator[Host]:
+    yields = Yields(state)
+    for key, record in state.scan(HOSTS):
+        name = key[len(HOSTS) :].decode()
+        _, queued = _decode_pair(record)
+        tally = yields.hosts[name]
+        reason = polite.dead(name) or closing.reason(tally, yields.domains[domain(name)])
+        rest = 0.0 if reason else polite.remaining(name)
+        yield Host(
+            host=name,
+            pages=tally.pages,
+            kept=tally.kept,
+            downloaded=tally.bytes,
+            text_bytes=tally.text_bytes,
+            rate=tally.rate,
+            promise=yields.promise(name),
+            queued=queued,
+            state="closed" if reason else "resting" if rest else "open",
+            reason=reason or (f"{rest:.0f} s" if rest else ""),
+        )
