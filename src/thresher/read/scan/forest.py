@@ -26,7 +26,7 @@ STEPS = 100  # places where a page may be cut
 # and requests for consent. Where most of a page is called that, it is about something else: a recipe for cookies.
 CONSENT, CONSENT_SCORE = 0.25, 0.95  # of a page, the most that may be a request for consent, and its score
 MENU_LINKS, MENU_SCORE = 0.8, 0.95  # the share in links that makes a block in a <nav> a menu, and its score
-TEASER_LINKS, TEASER_SCORE = 0.4, 0.9  # of a list item that is no full sentence: it leads to text
+TEASER_LINKS, TEASER_SCORE = 0.3, 0.9  # of a list item that is no full sentence: it leads to text
 LISTED = 0.5  # of what looks like text, what makes a page a list of teasers
 
 Bytes = NDArray[np.uint8]
