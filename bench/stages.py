@@ -158,10 +158,7 @@ def _main_stages(replies: list[Reply], pages: list[Page], config: Config, scratc
         with clock.over("yields"):
             crawl.yields.learn(host(candidate.url), len(reply.body), added)
         with clock.over("seen"):
-            onward = [
-                Candidate(link.url, candidate.url, "page", 1, weight)
-                for link, weight in zip(page.links, weights, strict=True)
-            ]
+            onward = [Candidate(link.url, candidate.url, "page", 1) for link in page.links]
             keys = [key(link.url) for link in onward]
             fresh = [
                 n for n in crawl.seen.unseen(keys) if crawl.gate.admits(onward[n].url, host(candidate.url))

@@ -17,6 +17,7 @@ from invariants import SETTINGS, check_books, check_crawl, check_journal, check_
 from thresher.config import ConfigError, PolicyName
 from thresher.crawl.loop import CrawlFault
 from thresher.crawl.start import crawl
+from thresher.crawl.yields import AT_FIRST
 from thresher.lab.toyweb import Server, ToyWeb, serve, truth
 from thresher.url import host
 
@@ -68,6 +69,17 @@ def test_every_policy_finds_all_there_is_in_the_end(tmp_path: Path, small: Serve
     assert run(tmp_path, small, policy={"name": policy, "threshold": ""}) == "done"
     check_crawl(tmp_path, SMALL)
     check_books(tmp_path)
+
+
+def test_an_outcome_tells_the_yield_that_was_expected_when_its_url_was_chosen(
+    tmp_path: Path, small: Server
+) -> None:
+    run(tmp_path, small)
+    rows = thresher.open(tmp_path).outcomes(["weight", "host", "text_bytes"]).to_pylist()
+    assert rows[0]["weight"] == pytest.approx(AT_FIRST)
+    rich = max(rows, key=lambda row: row["text_bytes"])["host"]
+    weights = [row["weight"] for row in rows if row["host"] == rich]
+    assert weights[-1] > weights[0] == pytest.approx(AT_FIRST, rel=0.9)
 
 
 def test_a_crawl_goes_on_where_its_budget_stopped_it(tmp_path: Path, small: Server) -> None:

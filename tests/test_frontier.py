@@ -152,15 +152,28 @@ def test_the_more_hosts_there_are_the_less_of_each_is_in_memory(
     assert len(drain(frontier)) == 200 * 50
 
 
-def test_the_best_url_of_the_best_host_is_next_where_that_is_the_policy(state: State) -> None:
-    promises = {"good.cz": 0.4, "poor.cz": 0.1}
-    frontier = Frontier(
+def best_first(state: State, promises: dict[str, float], host_power: float = 1.0) -> Frontier:
+    return Frontier(
         state,
         Clock(),
         rank=by_weight,
         turns=RankedTurns(Random(1), temperature=0),
         promise=lambda host: promises[host],
+        host_power=host_power,
     )
+
+
+def test_hosts_are_alike_where_what_they_promise_has_no_power_and_weights_tell_it_still(state: State) -> None:
+    frontier = best_first(state, {"poor.cz": 0.1, "good.cz": 0.4}, host_power=0.0)
+    frontier.add([Candidate("http://poor.cz/1"), Candidate("http://good.cz/1")])
+    first, second = frontier.take(), frontier.take()
+    assert first and second
+    assert (first.url, first.weight, second.weight) == ("http://poor.cz/1", 0.1, 0.4)
+
+
+def test_the_best_url_of_the_best_host_is_next_where_that_is_the_policy(state: State) -> None:
+    promises = {"good.cz": 0.4, "poor.cz": 0.1}
+    frontier = best_first(state, promises)
     frontier.add(
         [
             Candidate("http://poor.cz/usual"),
@@ -179,13 +192,7 @@ def test_the_best_url_of_the_best_host_is_next_where_that_is_the_policy(state: S
 
 def test_a_host_moves_when_its_record_changes(state: State) -> None:
     promises = {"a.cz": 0.4, "b.cz": 0.1}
-    frontier = Frontier(
-        state,
-        Clock(),
-        rank=by_weight,
-        turns=RankedTurns(Random(1), temperature=0),
-        promise=lambda host: promises[host],
-    )
+    frontier = best_first(state, promises)
     frontier.add([Candidate(f"http://{host}/{path}") for host in promises for path in range(3)])
     first = frontier.take()
     assert first

@@ -24,7 +24,7 @@ def link(boilerplate: float = 0.5) -> Link:
 
 
 def mixed(**powers: float) -> Priorities:
-    return Priorities(Policy(name="host-yield", priorities=powers), lambda _: 0.25)
+    return Priorities(Policy(name="host-yield", priorities=powers))
 
 
 @pytest.mark.parametrize("name", PRIORITIES)
@@ -42,7 +42,7 @@ def test_every_prioritiser_has_a_factor_for_each_link(
 
 
 def test_links_in_the_text_of_good_pages_promise_most() -> None:
-    weigh = Priorities(Policy(name="heidix"), lambda _: 0.25).factors
+    weigh = Priorities(Policy(name="heidix")).factors
     good, in_menu = weigh(GOOD, [link(0.1), link(0.9)])
     bad, *_ = weigh(BAD, [link(0.1)])
     assert good > in_menu > bad
@@ -55,9 +55,8 @@ def test_factors_are_multiplied_each_with_its_power() -> None:
 
 
 def test_what_a_host_promises_has_its_power_too() -> None:
-    assert mixed(**{"host-yield": 1.0}).promise("a.cz") == 0.25
-    assert mixed(**{"host-yield": 0.5}).promise("a.cz") == 0.5
-    assert mixed(**{"link-context": 1.0}).promise("a.cz") == 1.0
+    assert mixed(**{"host-yield": 0.5}).host_power == 0.5
+    assert mixed(**{"link-context": 1.0}).host_power == 0.0
 
 
 def test_a_prioritiser_of_your_own_is_named_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,4 +85,4 @@ def test_a_mix_is_kept_in_the_corpus(tmp_path: Path) -> None:
 
 def test_every_mix_is_of_known_prioritisers() -> None:
     for name in MIXES:
-        Priorities(parse({"policy": {"name": name}}).policy, lambda _: 1.0)
+        Priorities(parse({"policy": {"name": name}}).policy)

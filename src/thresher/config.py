@@ -8,10 +8,10 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 SCHEMA = 1  # of a corpus directory; a newer one is refused
 
@@ -182,9 +182,9 @@ class Policy(Section, frozen=True):
     # … but never before 8 pages or 512 kB, whichever comes later.
     min_pages: int = 8
     min_bytes: int = 512_000
-    # host-yield, heidix: 0 always visits the best of the hosts that may be visited; the higher, the more rarely …
-    temperature: float = 1.0
-    # … and what makes a URL good, with the power that each has: {"host-yield" = 1.0, "link-context" = 0.5}.
+    # host-yield, heidix: at 0 the best host that may be visited is always next; the higher, the less often it is.
+    temperature: Annotated[float, Meta(ge=0)] = 1.0
+    # What makes a URL good there, with the power that each has: {"host-yield" = 1.0, "link-context" = 0.5}.
     priorities: dict[str, float] = {}
 
 

@@ -101,16 +101,21 @@ class Frontier:
         clock: Callable[[], float],
         first_turn: Callable[[str], float] = lambda _: 0.0,
         rank: Callable[[Candidate], int] = by_depth,
-        turns: Turns | None = None,
+        turns: Turns | RankedTurns | None = None,
         promise: Callable[[str], float] = lambda _: 1.0,
+        host_power: float = 1.0,
     ) -> None:
-        """`first_turn` gives the seconds a host has to rest when the crawl goes on, `promise` what it promises."""
+        """`first_turn` gives the seconds a host has to rest when the crawl goes on, `promise` what it promises.
+
+        `host_power` is how much that counts for its rank among hosts.
+        """
         self._state = state
         self._clock = clock
         self._rank = rank
         self._hosts: dict[str, _Host] = {}
         self._turns = turns or Turns()
         self._promise = promise
+        self._host_power = host_power
         self._head = HEAD
         self._struck: set[bytes] = set()  # finished or moved, but on disk until the next commit
         self._counted: set[_Host] = set()  # whose count the next commit has to tell
@@ -193,7 +198,8 @@ class Frontier:
         """Where a host stands among others: by its level, and by the rank of its first URL as far as known."""
         first = host.head[0][0] if host.head else host.low
         in_queue = first[RANK_AT] if first else USUAL
-        return min(max(in_queue - USUAL - round(2 * log2(max(host.level, 1e-9))), 0), RANKS - 1)
+        of_host = round(2 * self._host_power * log2(max(host.level, 1e-9)))
+        return min(max(in_queue - USUAL - of_host, 0), RANKS - 1)
 
     def reweigh(self, name: str) -> None:
         """The record of a host has changed: ask anew what it promises."""

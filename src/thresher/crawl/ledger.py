@@ -28,6 +28,7 @@ from thresher.url import host as host_of
 
 FILES = b"m/files"  # committed length of every file; null for one that is sealed
 FIGURES = b"m/figures"
+TWIN = "same as "  # begins the detail of a duplicate; the number of the outcome it equals follows
 RAW, TEXT = b"r", b"t"  # hash of a raw page, of a text -> number of the first outcome that had it
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -132,7 +133,7 @@ class Ledger:
             verdict.reason
         )
         first = self.state.get(key) if key else None
-        return f"same as {msgspec.msgpack.decode(first, type=int)}" if first else ""
+        return f"{TWIN}{msgspec.msgpack.decode(first, type=int)}" if first else ""
 
     def _keep_raw(self, answer: Reply | Failure | None, *, kept: bool) -> tuple[str, int] | None:
         wish = self._config.store.keep_raw

@@ -78,7 +78,7 @@ class Crawl:
         state = self.ledger.state
         self.seen = Seen(state)
         self.yields = Yields(state)
-        self.priorities = Priorities(config.policy, self.yields.promise)
+        self.priorities = Priorities(config.policy)
         self.closing = Closing(config.policy, config.budget)
         self.gate = Gate(config.scope)
         self.polite = Politeness(state, config.polite, clock)
@@ -87,7 +87,8 @@ class Crawl:
             state,
             time.monotonic,
             self.polite.rest_on_opening if goes_on else lambda _: 0.0,
-            promise=self.priorities.promise,
+            promise=self.yields.promise,
+            host_power=self.priorities.host_power,
             **arranged(config.policy, Random()),
         )
         self.readers = Readers(config.read, config.language)

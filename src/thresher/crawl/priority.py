@@ -1,8 +1,8 @@
 """What links promise. A prioritiser is a function and a row in `PRIORITIES`; a policy is a mix of them.
 
 A prioritiser tells for each link of a page by what factor it is better or worse than a usual one. Factors are
-multiplied, each raised to its power in the mix. What a host promises (`host-yield`) is such a factor too, but one
-that changes while URLs wait: it is asked for when a host's turn comes, not when its URLs are queued.
+multiplied, each raised to its power in the mix. What a host promises (`host-yield`) has its power there too, but it
+changes while URLs wait: so it ranks hosts, in the frontier, and not the URLs of a host.
 
 A prioritiser of your own is named by its place, as in `priorities = {"mymodule:better_near_rivers" = 1.0}`.
 """
@@ -56,15 +56,10 @@ MIXES: dict[str, Mapping[str, float]] = {
 class Priorities:
     """The mix of a policy, ready for use."""
 
-    def __init__(self, policy: Policy, host_yield: Callable[[str], float]) -> None:
+    def __init__(self, policy: Policy) -> None:
         mix = policy.priorities or MIXES.get(policy.name, {})
-        self._host_power = mix.get(HOST_YIELD, 0.0)
-        self._host_yield = host_yield
+        self.host_power = mix.get(HOST_YIELD, 0.0)  # of what a host promises, among hosts
         self._mix = [(_found(name), power) for name, power in mix.items() if name != HOST_YIELD]
-
-    def promise(self, host: str) -> float:
-        """What a URL of that host is worth that is as good as the others there."""
-        return float(self._host_yield(host) ** self._host_power) if self._host_power else 1.0
 
     def factors(self, source: Source, links: Sequence[Link]) -> list[float]:
         """By how much each link is better or worse than a usual one of its host."""

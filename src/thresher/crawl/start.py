@@ -127,7 +127,7 @@ def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *,
             )
     changed = _changed(config, settings)
     compile_threshold(changed.policy.threshold or "0")
-    Priorities(changed.policy, lambda _: 1.0)  # so that a wrong name is told before anything is written
+    Priorities(changed.policy)  # so that a wrong name is told before anything is written
     if open_web and not changed.polite.contact:
         raise ConfigError(
             "webmasters must be able to reach you: give --contact with an e-mail address or a URL "

@@ -36,20 +36,14 @@ class Turns:
 
     def next_time(self) -> float | None:
         """When the first host may be visited; None if none waits."""
-        return self._first_time()
-
-    def take(self, now: float) -> str | None:
-        """The next host, out of the line, or None if none may be visited now."""
-        return self._take_first(now)
-
-    def _first_time(self) -> float | None:
         entries = self._entries
         while entries and self._places.get(entries[0][2]) != entries[0][:2]:
             heapq.heappop(entries)
         return entries[0][0] if entries else None
 
-    def _take_first(self, now: float) -> str | None:
-        time = self._first_time()
+    def take(self, now: float) -> str | None:
+        """The next host, out of the line, or None if none may be visited now."""
+        time = self.next_time()
         if time is None or time > now:
             return None
         host = heapq.heappop(self._entries)[2]
@@ -57,7 +51,7 @@ class Turns:
         return host
 
 
-class RankedTurns(Turns):
+class RankedTurns:
     """Hosts that may be visited are drawn by rank: one of rank r with a probability as 1 / (r + 1).
 
     So the best come first, and the others are never forgotten. The temperature widens the choice: at 0 the best one
@@ -65,28 +59,24 @@ class RankedTurns(Turns):
     """
 
     def __init__(self, random: Random, temperature: float = 1.0) -> None:
-        super().__init__()
         self._random = random
-        self._chances = [
-            1.0
-            if temperature == float("inf")
-            else 0.0
-            if not temperature
-            else (rank + 1) ** (-1 / temperature)
-            for rank in range(RANKS)
-        ]
-        self._ranks: dict[str, int] = {}
+        # At no temperature, none but the first has a chance.
+        self._chances = [(rank + 1) ** (-1 / temperature) if temperature else 0.0 for rank in range(RANKS)]
+        self._waiting = Turns()
+        self._ranks: dict[str, int] = {}  # of all, waiting or ready
         self._ready: list[deque[tuple[int, str]]] = [deque() for _ in range(RANKS)]
         self._tickets: dict[str, int] = {}  # of hosts that are ready: all but the last one are void
         self._counts = [0] * RANKS
+        self._number = 0
 
     def __contains__(self, host: str) -> bool:
         return host in self._ranks
 
     def put(self, host: str, time: float, rank: int) -> None:
+        """The host may be visited from then on; it is in the line once, however often it is put there."""
         self.remove(host)
         self._ranks[host] = rank
-        super().put(host, time, rank)
+        self._waiting.put(host, time, rank)
 
     def rerank(self, host: str, rank: int) -> None:
         """What the host promises has changed: if it is in the line, it stands among others now."""
@@ -97,16 +87,19 @@ class RankedTurns(Turns):
             self._ranks[host] = rank
 
     def remove(self, host: str) -> None:
+        """Forget a host, if it is in the line."""
         rank = self._ranks.pop(host, None)
         if rank is not None and self._tickets.pop(host, None) is not None:
             self._counts[rank] -= 1
-        super().remove(host)
+        self._waiting.remove(host)
 
     def next_time(self) -> float | None:
-        return float("-inf") if self._tickets else self._first_time()
+        """When a host may be visited, long ago if one is ready; None if none waits."""
+        return float("-inf") if self._tickets else self._waiting.next_time()
 
     def take(self, now: float) -> str | None:
-        while host := self._take_first(now):
+        """A host that may be visited now, drawn and out of the line, or None if there is none."""
+        while host := self._waiting.take(now):
             self._admit(host, self._ranks[host])
         if not self._tickets:
             return None

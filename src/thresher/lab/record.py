@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from thresher.config import ConfigError, Judging
+from thresher.crawl.ledger import TWIN
 from thresher.judge import judge
 from thresher.page import Link, Page
 from thresher.read.badness import badness as badness_of
@@ -21,7 +22,6 @@ from thresher.store.corpus import open as open_corpus
 from thresher.url import host
 
 LINK_COLUMNS = ("source", "target", "rel", "anchor", "boilerplate", "in_text", "source_badness")
-TWIN = "same as "  # begins the detail of a duplicate; the number of another outcome follows
 
 Numbers = NDArray[np.int64]
 
@@ -52,6 +52,10 @@ class Record(NamedTuple):
         boilerplate, in_text = float(self.boilerplate[place]), bool(self.in_text[place])
         return Link(self.urls[self.targets[place]], self.anchors[place], boilerplate, in_text)
 
+    def number(self, url: str) -> int:
+        """The number of a URL that was fetched."""
+        return self.numbers[_key(url)]
+
     def find(self, urls: Iterable[str]) -> list[int]:
         """The numbers of those URLs that were fetched."""
         return [self.numbers[key] for key in map(_key, urls) if key in self.numbers]
@@ -63,7 +67,7 @@ def load(directory: Path, language: str = "") -> Record:
     That was judged when the crawl met them, so it has to have kept documents in the other language too.
     """
     corpus = open_corpus(directory)
-    outcomes = corpus.outcomes(["url", "host", "bytes", "outcome", "reason", "detail", "depth", "source"])
+    outcomes = corpus.outcomes(["url", "host", "bytes", "outcome", "detail", "depth", "source"])
     urls = _column(outcomes, "url")
     if not urls:
         raise ConfigError(f"{directory} has no pages yet; crawl it first: thresher crawl {directory}")
@@ -100,7 +104,10 @@ def _key(url: str) -> str:
 
 
 def _worth(corpus: Corpus, language: str) -> Iterator[tuple[str, int]]:
-    """Which documents a corpus in that language keeps, and the bytes of their texts."""
+    """Which documents a corpus in that language keeps, and the bytes of their texts.
+
+    Documents in another language than the corpus's are judged as a new corpus judges, for nobody has yet.
+    """
     if not language or (language == corpus.config.language and corpus.config.judge.language):
         documents = corpus.docs(["url", "text_bytes"])
         yield from zip(_column(documents, "url"), _column(documents, "text_bytes"), strict=True)

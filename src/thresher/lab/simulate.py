@@ -86,11 +86,12 @@ class Simulation:
         self._terms = terms
         self._now = 0.0
         self._yields = Yields(_Nowhere())
-        self._priorities = Priorities(policy, self._yields.promise)
+        self._priorities = Priorities(policy)
         self._frontier = Frontier(
             _Nowhere(),
             lambda: self._now,
-            promise=self._priorities.promise,
+            promise=self._yields.promise,
+            host_power=self._priorities.host_power,
             **arranged(policy, Random(terms.seed)),
         )
         self._closing = Closing(policy, Budget())
@@ -120,7 +121,7 @@ class Simulation:
     def _visit(self, candidate: Candidate) -> int:
         """A page arrives: what it gives is learnt, and its links are queued. Returns the bytes received."""
         record = self._record
-        number = record.numbers[candidate.url.partition("://")[2]]
+        number = record.number(candidate.url)
         host = record.hosts[number]
         self._frontier.free(host, self._now + self._terms.delay)
         twin = record.twins[number]
