@@ -1,0 +1,3 @@
+from thresher.cli import main
+
+main()

@@ -1,0 +1,174 @@
+"""Commands that crawl, and that tell how a crawl is doing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from thresher.cli.app import (
+    BUDGET,
+    DONE,
+    INTERRUPTED,
+    AsJson,
+    Directory,
+    Many,
+    app,
+    print_json,
+    read_status,
+    say,
+    show,
+)
+from thresher.config import PolicyName, duration, load, size
+
+
+@app.command
+def crawl(
+    directory: Directory,
+    *,
+    lang: str = "",
+    seeds: Annotated[list[str] | None, Many] = None,
+    tld: Annotated[list[str] | None, Many] = None,
+    policy: PolicyName | None = None,
+    max_pages: int | None = None,
+    max_bytes: str | None = None,
+    max_time: str | None = None,
+    delay: float | None = None,
+    connections: int | None = None,
+    readers: int | None = None,
+    contact: Annotated[str | None, Parameter(env_var="THRESHER_CONTACT")] = None,
+    connect_to: str = "",
+    engine: Literal["local"] = "local",  # noqa: ARG001 - part of the contract, with one choice so far
+    json: AsJson = False,
+) -> None:
+    """Start a crawl, or continue where it stopped.
+
+    Example: thresher crawl czech --lang cs --seeds seeds.txt --tld cz --max-pages 10000
+
+    Settings given here are kept in DIR/corpus.toml, where there are more. Ctrl-C stops; the same command
+    with the directory alone goes on. Exit code 3: stopped by a budget.
+
+    Parameters
+    ----------
+    lang
+        Language of the corpus: cs, tr, ur …
+    seeds
+        Files with one URL a line, or URLs.
+    tld
+        Only hosts under these top-level domains.
+    policy
+        bfs: breadth first; spiderling: also closes domains that yield little text; host-yield: hosts that gave most
+        text per byte come first; heidix: links in good text on good pages come first; random: any host, any page.
+    max_pages
+        Stop after so many pages.
+    max_bytes
+        Stop after so many bytes downloaded: 500M, 20GB.
+    max_time
+        Stop after so long: 90, 15m, 2h.
+    delay
+        Seconds between two requests to a host.
+    connections
+        Connections open at once.
+    readers
+        Reader processes.
+    contact
+        E-mail address or URL for webmasters; sent with every request.
+    connect_to
+        ADDR:PORT that every connection goes to, in plain HTTP, for tests and replays. The one way private
+        addresses are reached.
+    engine
+        Where the work runs.
+    """
+    from thresher.crawl.start import crawl as start
+    from thresher.terminal import figures, progress
+
+    settings: dict[str, dict[str, Any]] = {
+        "scope": {"tlds": tld},
+        "policy": {"name": policy},
+        "budget": {
+            "pages": max_pages,
+            "bytes": size(max_bytes) if max_bytes else None,
+            "seconds": duration(max_time) if max_time else None,
+        },
+        "polite": {"delay": delay, "contact": contact or _contact(directory, connect_to)},
+        "fetch": {"connections": connections},
+        "read": {"processes": readers},
+    }
+    given = {
+        name: {key: value for key, value in section.items() if value is not None}
+        for name, section in settings.items()
+    }
+    if connect_to:
+        say(f"every connection goes to {connect_to}, in plain HTTP, private addresses included")
+    with progress() as tell:
+        ending = start(
+            directory, lang, seeds or (), settings=given, connect_to=connect_to, progress=tell, complain=say
+        )
+    status = read_status(directory)
+    if json:
+        print_json({"ending": ending.reason, **status})
+    else:
+        show(figures(status))
+    say(f"{ENDINGS.get(ending.reason, f'stopped: the {ending.reason} is spent')} {ending.detail}".strip())
+    codes = {"done": DONE, "waiting": DONE, "interrupted": INTERRUPTED}
+    sys.exit(codes.get(ending.reason, BUDGET))
+
+
+ENDINGS = {
+    "done": "done: nothing is left to fetch.",
+    "waiting": "done for now:",
+    "interrupted": "stopped; everything fetched is safe. Go on with the same command.",
+}
+
+
+def _contact(directory: Path, connect_to: str) -> str | None:
+    """The contact, asked for once where there is somebody to ask."""
+    known = (directory / "corpus.toml").exists() and load(directory).polite.contact
+    if known or connect_to or not sys.stdin.isatty():
+        return None
+    print("Webmasters must be able to reach you.", file=sys.stderr)
+    print("Your e-mail address, or a page about your project: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() or None
+
+
+@app.command
+def status(directory: Directory, *, json: AsJson = False) -> None:
+    """Tell the figures of a corpus, also while it is being crawled.
+
+    Example: thresher status czech --json
+    """
+    from thresher.terminal import figures
+
+    found = read_status(directory)
+    if json:
+        print_json(found)
+    else:
+        show(figures(found))
+
+
+@app.command
+def hosts(directory: Directory, *, count: int = 20, json: AsJson = False) -> None:
+    """List the hosts of a corpus by their yield: what they gave, what waits there, which are closed and why.
+
+    Example: thresher hosts czech --count 50
+
+    Parameters
+    ----------
+    count
+        How many are shown; --json tells all.
+    """
+    import time
+
+    from thresher.crawl.hosts import hosts as every
+    from thresher.terminal import host_table
+
+    found = every(directory, time.time())
+    if json:
+        for host in found:
+            print_json(host)
+    else:
+        show(host_table(found[:count]))
+        if len(found) > count:
+            say(f"and {len(found) - count:,} more: thresher hosts {directory} --count {len(found)}")

@@ -1,0 +1,153 @@
+"""Commands of the lab: webs that nobody else is bothered with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from thresher.cli.app import (
+    INTERRUPTED,
+    AsJson,
+    Directory,
+    Many,
+    app,
+    leave,
+    print_json,
+    read_status,
+    say,
+    show,
+)
+from thresher.config import ConfigError, size
+
+
+@app.command
+def toyweb(
+    *,
+    hosts: int = 60,
+    seed: int = 1,
+    port: int = 0,
+    target: str = "cs",
+    processes: int = 1,
+    parameter: Annotated[dict[str, Any] | None, Parameter(name="--set", negative=())] = None,
+    json: AsJson = False,
+) -> None:
+    """Serve a whole web on loopback, the same for everyone who asks with the same parameters.
+
+    Example: thresher toyweb --hosts 500 --seed 7 --port 8088 --set.calendar 0.1
+
+    Prints where to connect to and where to start, and serves until stopped. Only the crawler's --connect-to
+    reaches its hosts.
+
+    Parameters
+    ----------
+    hosts
+        Number of hosts.
+    seed
+        Another number, another web.
+    port
+        Port to listen on; any free one if 0.
+    target
+        The language that a corpus is to be built of.
+    processes
+        Processes that serve.
+    parameter
+        Any other parameter of the toy web, by name.
+    """
+    from thresher.lab.toyweb import Server, ToyWeb, seeds, serve_forever
+
+    try:
+        table = {"hosts": hosts, "seed": seed, "target": target, **(parameter or {})}
+        web = msgspec.convert(table, ToyWeb, strict=False)
+    except (msgspec.ValidationError, ValueError) as fault:
+        raise ConfigError(f"toyweb: {fault}") from None
+
+    def ready(server: Server) -> None:
+        start = seeds(web)
+        if json:
+            print_json({"connect_to": server.connect_to, "seeds": start})
+            return
+        say(f"serving {hosts:,} hosts; crawl them with:")
+        say(
+            f"thresher crawl toy --lang {target} --connect-to {server.connect_to} --delay 0 "
+            f"--seeds {' '.join(start[target])}"
+        )
+
+    serve_forever(web, port, processes, ready=ready)
+
+
+@app.command
+def simulate(
+    directory: Directory,
+    *,
+    policy: str = "bfs,spiderling",
+    lang: str = "",
+    seeds: Annotated[list[str] | None, Many] = None,
+    max_bytes: str | None = None,
+    delay: float = 0.0,
+    connections: int = 1,
+    json: AsJson = False,
+) -> None:
+    """Crawl a recorded web again on paper, under other policies: how much text for how much downloading?
+
+    Example: thresher simulate czech --policy bfs,spiderling --delay 1 --connections 50
+
+    Any corpus is a record of the web it was crawled from, as far as that was crawled. Beside the policies stand an
+    oracle, which knows every page but has to find a way there, and the ideal, which need not.
+
+    Parameters
+    ----------
+    policy
+        Policies to compare, with commas between them.
+    lang
+        Count text in this language, if it is not that of the corpus.
+    seeds
+        Files with one URL a line, or URLs; those of the corpus if left out.
+    max_bytes
+        Download no more than that: 500M, 20GB; three times what the ideal needs if left out.
+    delay
+        Seconds between two requests to a host.
+    connections
+        Requests under way at once.
+    """
+    from thresher.crawl.seeds import gather
+    from thresher.crawl.start import language_code
+    from thresher.lab.record import load as load_record
+    from thresher.lab.simulate import FURTHER, Terms, compare, ideal
+    from thresher.terminal import harvests
+
+    record = load_record(directory, language_code(lang) if lang else "")
+    urls = gather(seeds).urls if seeds else (directory / "seeds.txt").read_text("utf-8").split()
+    limit = size(max_bytes) if max_bytes else FURTHER * int(ideal(record).downloaded[-1:].sum())
+    terms = Terms(delay=delay, connections=connections, bytes=limit)
+    rows = list(compare(record, policy.split(","), record.find(urls), terms))
+    if json:
+        for row in rows:
+            print_json(row)
+    else:
+        show(harvests(rows))
+
+
+@app.command
+def demo(directory: Directory = Path("thresher-demo"), *, json: AsJson = False) -> None:
+    """Crawl an embedded web into a corpus and show it: no network, under a minute.
+
+    Example: thresher demo
+    """
+    from thresher.inspect import view_demo
+    from thresher.lab import demo as lab
+    from thresher.terminal import figures, progress
+
+    say(f"crawling a toy web of {lab.WEB.hosts} hosts on loopback for {lab.WEB.target!r} into {directory}")
+    with progress() as tell:
+        ending = lab.run(directory, tell)
+    if ending.reason == "interrupted":
+        leave("interrupted", INTERRUPTED)
+    status, found = read_status(directory), lab.findings(directory)
+    if json:
+        print_json({**status, "demo": found})
+    else:
+        show(figures(status))
+        show(view_demo(found, directory))
