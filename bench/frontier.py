@@ -22,8 +22,10 @@ from typing import Any
 
 from bench.measure import emit, say, table
 from thresher.config import Policy
-from thresher.crawl.frontier import Frontier, arranged
+from thresher.crawl.frontier import Frontier
+from thresher.crawl.guide import guided
 from thresher.crawl.state import State
+from thresher.crawl.yields import Yields
 from thresher.page import Candidate
 from thresher.url import host as host_of
 
@@ -39,7 +41,7 @@ def main() -> None:
         prog="python -m bench.frontier", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--sizes", default="100000,1000000,10000000")
-    parser.add_argument("--policies", default="bfs,host-yield")
+    parser.add_argument("--policies", default="bfs,host-yield,learned")
     parser.add_argument("--one", help=argparse.SUPPRESS)  # policy,size: measured in this process
     asked = parser.parse_args()
     if asked.one:
@@ -63,11 +65,12 @@ def _measured(policy: str, size: int) -> dict[str, Any]:
     dice = random.Random(1)
     with tempfile.TemporaryDirectory(prefix="thresher-bench-") as directory:
         state = State(Path(directory))
-        frontier = Frontier(state, lambda: 0.0, **arranged(Policy(name=policy), dice))
+        guide, turns = guided(Policy(name=policy), "cs", state, Yields(state), dice)
+        frontier = Frontier(state, lambda: 0.0, guide, turns)
         spent = 0.0
         for portion in _portions(size, dice):
             started = time.process_time()
-            frontier.add(portion)
+            frontier.add(guide.given(portion))
             _commit(frontier, state)
             spent += time.process_time() - started
         push = spent / size

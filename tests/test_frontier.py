@@ -14,9 +14,12 @@ from msgspec.structs import replace
 
 from thresher.config import Policy, PolicyName
 from thresher.crawl import frontier as frontier_module
-from thresher.crawl.frontier import Frontier, arranged, by_weight
+from thresher.crawl.frontier import Frontier
+from thresher.crawl.guide import Plain, by_weight, guided
+from thresher.crawl.priority import Priorities
 from thresher.crawl.state import State
 from thresher.crawl.turns import RankedTurns
+from thresher.crawl.yields import Yields
 from thresher.page import Candidate
 from thresher.url import host as host_of
 
@@ -133,8 +136,8 @@ def test_memory_holds_only_the_head_of_a_long_queue(state: State) -> None:
     frontier.flush()
     state.commit()
     frontier.committed()
-    host = frontier._hosts["a.cz"]
-    assert len(host.head) + len(host.tail) <= frontier_module.HEAD
+    (lane,) = frontier._hosts["a.cz"].lanes.values()
+    assert len(lane.head) + len(lane.tail) <= frontier_module.HEAD
     assert len(drain(frontier)) == 5000
 
 
@@ -148,19 +151,15 @@ def test_the_more_hosts_there_are_the_less_of_each_is_in_memory(
         frontier.flush()
         state.commit()
         frontier.committed()
-    assert sum(len(host.head) + len(host.tail) for host in frontier._hosts.values()) <= 2_000
+    lanes = [lane for host in frontier._hosts.values() for lane in host.lanes.values()]
+    assert sum(len(lane.head) + len(lane.tail) for lane in lanes) <= 2_000
     assert len(drain(frontier)) == 200 * 50
 
 
 def best_first(state: State, promises: dict[str, float], host_power: float = 1.0) -> Frontier:
-    return Frontier(
-        state,
-        Clock(),
-        rank=by_weight,
-        turns=RankedTurns(Random(1), temperature=0),
-        promise=lambda host: promises[host],
-        host_power=host_power,
-    )
+    priorities = Priorities(Policy(name="host-yield", priorities={"host-yield": host_power}))
+    guide = Plain(priorities, by_weight, lambda host: promises[host])
+    return Frontier(state, Clock(), guide, RankedTurns(Random(1), temperature=0))
 
 
 def test_hosts_are_alike_where_what_they_promise_has_no_power_and_weights_tell_it_still(state: State) -> None:
@@ -205,7 +204,7 @@ def test_a_host_moves_when_its_record_changes(state: State) -> None:
 
 
 def test_a_url_tried_again_keeps_its_weight_among_those_of_its_host(state: State) -> None:
-    frontier = Frontier(state, Clock(), rank=by_weight, promise=lambda _: 0.25)
+    frontier = best_first(state, {"a.cz": 0.25})
     frontier.add([Candidate("http://a.cz/1", weight=2.0)])
     taken = frontier.take()
     assert taken
@@ -219,7 +218,7 @@ def test_a_url_tried_again_keeps_its_weight_among_those_of_its_host(state: State
 class FrontierMachine(RuleBasedStateMachine):
     """Against a model: what is queued, what is taken, and what a crash brings back."""
 
-    @initialize(head=st.integers(1, 5), name=st.sampled_from(["bfs", "random", "host-yield"]))
+    @initialize(head=st.integers(1, 5), name=st.sampled_from(["bfs", "random", "host-yield", "learned"]))
     def start(self, head: int, name: PolicyName) -> None:
         import tempfile
 
@@ -227,7 +226,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.state = State(Path(self.directory.name))
         self.head, frontier_module.HEAD = frontier_module.HEAD, head
         self.clock = Clock()
-        self.policy = Policy(name=name)
+        self.policy = Policy(name=name, patience=0.0)
         self.promises: dict[str, float] = {}
         self.frontier = self.opened()
         self.queued: Counter[str] = Counter()
@@ -237,8 +236,10 @@ class FrontierMachine(RuleBasedStateMachine):
         self.paths = 0
 
     def opened(self) -> Frontier:
-        promise = lambda host: self.promises.get(host, 0.1)  # noqa: E731
-        return Frontier(self.state, self.clock, promise=promise, **arranged(self.policy, Random(1)))
+        yields = Yields(self.state)
+        yields.promise = lambda host: self.promises.get(host, 0.1)  # type: ignore[method-assign]
+        self.guide, turns = guided(self.policy, "cs", self.state, yields, Random(1))
+        return Frontier(self.state, self.clock, self.guide, turns)
 
     def teardown(self) -> None:
         frontier_module.HEAD = self.head
@@ -254,7 +255,7 @@ class FrontierMachine(RuleBasedStateMachine):
         for depth in depths:
             self.paths += 1
             new.append(candidate(host, self.paths, depth))
-        self.frontier.add(new)
+        self.frontier.add(self.guide.given(new))
         self.queued.update(link.url for link in new)
 
     @rule()
@@ -300,6 +301,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
+        self.guide.flush()
         self.frontier.flush()
         self.state.commit()
         self.frontier.committed()

@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 from thresher.crawl.turns import RANKS, RankedTurns, Turns
 
 
+def weight(rank: int) -> float:
+    """The weight that has a rank: there are two for half of it."""
+    return 2.0 ** (-rank / 2)
+
+
 def test_who_waits_longest_is_next() -> None:
     turns = Turns()
     for host, time in (("late", 3.0), ("early", 1.0), ("early too", 1.0)):
-        turns.put(host, time, 0)
+        turns.put(host, time)
     assert turns.next_time() == 1.0
     assert [turns.take(2.0), turns.take(2.0), turns.take(2.0)] == ["early", "early too", None]
     assert turns.next_time() == 3.0
@@ -27,12 +32,12 @@ def test_ready_hosts_are_drawn_with_a_chance_that_falls_with_their_rank() -> Non
     ranks = {"first": 0, "second": 1, "fourth": 3, "tenth": 9}
     drawn: Counter[str] = Counter()
     for host, rank in ranks.items():
-        turns.put(host, 0.0, rank)
+        turns.put(host, 0.0, weight(rank))
     for _ in range(20_000):
         host = turns.take(0.0)
         assert host
         drawn[host] += 1
-        turns.put(host, 0.0, ranks[host])
+        turns.put(host, 0.0, weight(ranks[host]))
     chances = {host: 1 / (rank + 1) for host, rank in ranks.items()}
     for host, chance in chances.items():
         assert drawn[host] / drawn.total() == pytest.approx(chance / sum(chances.values()), rel=0.06)
@@ -41,13 +46,13 @@ def test_ready_hosts_are_drawn_with_a_chance_that_falls_with_their_rank() -> Non
 def test_hosts_of_one_rank_take_turns() -> None:
     turns = RankedTurns(Random(1))
     for host in "abc":
-        turns.put(host, 0.0, 5)
+        turns.put(host, 0.0, weight(5))
     order = []
     for _ in range(6):
         host = turns.take(0.0)
         assert host
         order.append(host)
-        turns.put(host, 0.0, 5)
+        turns.put(host, 0.0, weight(5))
     assert order == ["a", "b", "c", "a", "b", "c"]
 
 
@@ -55,19 +60,19 @@ def test_at_no_temperature_the_best_is_next_and_without_bound_all_are_alike() ->
     cold, hot = RankedTurns(Random(1), 0), RankedTurns(Random(1), inf)
     for turns in (cold, hot):
         for rank in range(RANKS):
-            turns.put(f"{rank}", 0.0, rank)
+            turns.put(f"{rank}", 0.0, weight(rank))
     assert [cold.take(0.0) for _ in range(RANKS)] == [f"{rank}" for rank in range(RANKS)]
     assert sum(int(hot.take(0.0) or 0) for _ in range(8)) > 40  # the best eight have 28
 
 
 def test_lines_do_not_grow_with_changes_of_mind() -> None:
     turns = RankedTurns(Random(1))
-    turns.put("a", 0.0, 1)
-    turns.put("b", 0.0, 1)
+    turns.put("a", 0.0, weight(1))
+    turns.put("b", 0.0, weight(1))
     assert turns.take(0.0)
     for number in range(10_000):
         for host in "ab":
-            turns.rerank(host, number % 2 + 5)
+            turns.rerank(host, weight(number % 2 + 5))
     assert sum(map(len, turns._ready)) < 500
 
 
@@ -90,10 +95,10 @@ def test_every_host_in_the_line_comes_once_and_not_before_its_time(
     waiting: dict[str, int] = {}
     for now, (step, host, wait, rank) in enumerate(steps):
         if step == "put":
-            turns.put(host, now + wait, rank)
+            turns.put(host, now + wait, weight(rank))
             waiting[host] = now + wait
         elif step == "rerank":
-            turns.rerank(host, rank)
+            turns.rerank(host, weight(rank))
         elif step == "remove":
             turns.remove(host)
             waiting.pop(host, None)

@@ -170,7 +170,7 @@ class Storing(Section, frozen=True):
     commit_seconds: float = 1.0
 
 
-PolicyName = Literal["bfs", "random", "spiderling", "host-yield", "heidix"]
+PolicyName = Literal["learned", "bfs", "random", "spiderling", "host-yield", "heidix"]
 
 
 class Policy(Section, frozen=True):
@@ -186,6 +186,8 @@ class Policy(Section, frozen=True):
     temperature: Annotated[float, Meta(ge=0)] = 1.0
     # What makes a URL good there, with the power that each has: {"host-yield" = 1.0, "link-context" = 0.5}.
     priorities: dict[str, float] = {}
+    # learned: between 0, least time, where no connection is ever idle, and 1, least download.
+    patience: Annotated[float, Meta(ge=0, le=1)] = 0.5
 
 
 class Config(Section, frozen=True):

@@ -18,10 +18,14 @@ class Candidate(Struct, frozen=True, array_like=True, gc=False):
     source: str = ""  # the page that linked to it; "" for a seed
     via: Via = "seed"
     depth: int = 0  # links followed from a seed
-    weight: float = 1.0  # expected yield; while it waits, as a multiple of what its host promises
+    weight: float = (
+        1.0  # expected yield; of plain policies, while it waits, as a multiple of what its host promises
+    )
     hops: int = 0  # redirects followed so far
     tries: int = 0  # visits that failed in a way worth trying again
     spent: int = 0  # body bytes received in those visits
+    lane: int = 0  # which URLs of its host it is like
+    hints: bytes = b""  # what the page that linked to it tells of it, for a policy that learns
 
 
 class Reply(Struct, frozen=True, array_like=True):

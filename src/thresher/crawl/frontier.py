@@ -1,11 +1,12 @@
-"""Which URL comes next: a queue for each host, the best first, hosts taking turns, the far end of queues on disk.
+"""Which URL comes next: queues for each host, the best first, hosts taking turns, the far end of queues on disk.
 
-What a URL promises is what its host promises, which changes with every page of it, times what the URL promises
-among those of its host, which is settled when it is queued. So a queue keeps its order, and hosts move as a whole.
+What a URL promises changes while it waits, with every page that is read. So the URLs of a host wait in lanes, each
+of URLs that are alike: a lane keeps its order, and as more is learnt of its kind it moves as a whole. How many
+lanes there are, and what the first URL of each promises, the policy's guide tells.
 
-A URL's life here: `add` puts it into its host's queue; `take` hands it out when its host's turn has come, and
-the host rests; `free` tells when the host may have its next turn; `finish` strikes the URL off, or `put_back`
-returns it. A URL that was taken but not finished when the crawl stopped is still queued when it goes on.
+A URL's life here: `add` puts it into its lane; `take` hands it out when its host's turn has come, and the host
+rests; `free` tells when the host may have its next turn; `finish` strikes the URL off, or `put_back` returns it. A
+URL that was taken but not finished when the crawl stopped is still queued when it goes on.
 
 No network here and no clock but the one given, so a crawl can be simulated.
 """
@@ -13,129 +14,123 @@ No network here and no clock but the one given, so a crawl can be simulated.
 from __future__ import annotations
 
 from bisect import insort
+from collections import deque
 from collections.abc import Callable, Iterable
-from math import inf, log2
-from random import Random
-from typing import Any
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
 
 from thresher.config import Policy
+from thresher.crawl.guide import Front, Guide, Plain, Standing, by_depth
+from thresher.crawl.priority import Priorities
 from thresher.crawl.state import State
-from thresher.crawl.turns import RANKS, RankedTurns, Turns
+from thresher.crawl.turns import Turning, Turns
 from thresher.page import Candidate
 from thresher.url import host as host_of
 
-QUEUE = b"q"  # q host-number rank sequence -> Candidate
-HOSTS = b"f"  # f host-name -> host number, URLs queued
-RANK_AT = 5  # where the rank stands in a key
+QUEUE = b"q"  # q host-number lane rank sequence -> Candidate
+HOSTS = b"f"  # f host-name -> host number, URLs queued, bits of the lanes they wait in
 NEXT = b"m/frontier"  # next host number and sequence
 
-HEAD, LEAST_HEAD = 64, 4  # candidates of a host in memory: fewer where there are many hosts, …
+HEAD, LEAST_HEAD = 64, 4  # candidates of a lane in memory: fewer where there are many lanes, …
 IN_MEMORY = 400_000  # … so that there are about so many in all
 LAST_RANK = 255
-USUAL = 32  # the rank in its queue of a URL that promises what its host does
+NOWHERE = Standing(0.0, 0.0, 0.0)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Candidate).decode
-_decode_pair = msgspec.msgpack.Decoder(tuple[int, int]).decode
+_decode_next = msgspec.msgpack.Decoder(tuple[int, int]).decode
+decode_host = msgspec.msgpack.Decoder(tuple[int, int, int]).decode
+
+
+class _Lane:
+    """URLs of a host that are alike: the best in memory, in order; the rest of them are on disk, from `low` on."""
+
+    __slots__ = ("front", "head", "low", "number", "standing", "tail")
+
+    def __init__(self, number: int, low: bytes | None) -> None:
+        self.number = number
+        self.head: list[tuple[bytes, Candidate]] = []
+        self.low = low  # key from which there is more than the head; None: nothing
+        self.tail: list[tuple[bytes, Candidate]] = []  # of that, what no commit has brought to disk yet
+        self.front: Front = None  # what the guide keeps of the first candidate …
+        self.standing = NOWHERE  # … and what it says of it
 
 
 class _Host:
-    """A host's queue in memory: its best candidates, in order; the rest of them are on disk, from `low` on."""
+    """A host's lanes, and what of them was handed out."""
 
-    __slots__ = (
-        "closed",
-        "head",
-        "level",
-        "low",
-        "name",
-        "number",
-        "queued",
-        "rest",
-        "tail",
-        "taken",
-        "visiting",
-    )
+    __slots__ = ("closed", "lanes", "name", "number", "queued", "rest", "taken", "visiting")
 
     def __init__(self, name: str, number: int, queued: int, rest: float) -> None:
         self.name = name
         self.number = number
-        self.queued = queued  # all that is not finished: head, tail, disk and taken
-        self.head: list[tuple[bytes, Candidate]] = []
-        self.low = b"" if queued else None  # key from which there is more than the head; None: nothing
-        self.tail: list[tuple[bytes, Candidate]] = []  # of that, what no commit has brought to disk yet
+        self.queued = queued  # all that is not finished: in lanes and taken
+        self.lanes: dict[int, _Lane] = {}
         self.taken: dict[str, tuple[bytes, Candidate]] = {}  # by URL, what was handed out
         self.rest = rest  # not to be visited before
-        self.level = 1.0  # what the host promises
         self.visiting = False
         self.closed = ""
 
+    @property
+    def weight(self) -> float:
+        return max((lane.standing.weight for lane in self.lanes.values()), default=0.0)
 
-def arranged(policy: Policy, random: Random) -> dict[str, Any]:
-    """How queues and turns are arranged under a policy."""
-    if policy.name == "random":
-        return {"rank": lambda _: random.randrange(RANKS), "turns": RankedTurns(random, inf)}
-    if policy.name in ("host-yield", "heidix"):
-        return {"rank": by_weight, "turns": RankedTurns(random, policy.temperature)}
-    return {"rank": by_depth, "turns": Turns()}
-
-
-def by_depth(candidate: Candidate) -> int:
-    """The rank of a URL in its queue, where queues are breadth first."""
-    return candidate.depth
-
-
-def by_weight(candidate: Candidate) -> int:
-    """The rank of a URL in its queue, where the best is first: two ranks for half the weight."""
-    return USUAL - round(2 * log2(max(candidate.weight, 1e-9)))
+    @property
+    def curiosity(self) -> float:
+        return max((lane.standing.curiosity for lane in self.lanes.values()), default=0.0)
 
 
 class Frontier:
-    """Queues of candidates, each in the order of ranks, and hosts that take turns."""
+    """Lanes of candidates, each in the order of ranks, and hosts that take turns."""
 
     def __init__(
         self,
         state: State,
         clock: Callable[[], float],
+        guide: Guide | None = None,
+        turns: Turning | None = None,
         first_turn: Callable[[str], float] = lambda _: 0.0,
-        rank: Callable[[Candidate], int] = by_depth,
-        turns: Turns | RankedTurns | None = None,
-        promise: Callable[[str], float] = lambda _: 1.0,
-        host_power: float = 1.0,
     ) -> None:
-        """`first_turn` gives the seconds a host has to rest when the crawl goes on, `promise` what it promises.
-
-        `host_power` is how much that counts for its rank among hosts.
-        """
+        """Breadth first without a guide. `first_turn`: seconds a host has to rest when the crawl goes on."""
         self._state = state
         self._clock = clock
-        self._rank = rank
+        self._guide: Guide = guide or Plain(Priorities(Policy(name="bfs")), by_depth)
+        self._turns: Turning = turns or Turns()
         self._hosts: dict[str, _Host] = {}
-        self._turns = turns or Turns()
-        self._promise = promise
-        self._host_power = host_power
+        self._lanes = 0
         self._head = HEAD
         self._struck: set[bytes] = set()  # finished or moved, but on disk until the next commit
-        self._counted: set[_Host] = set()  # whose count the next commit has to tell
-        self._changed: set[_Host] = set()  # with a head or a tail that the next commit makes shorter
-        self._next_host, self._next_sequence = _decode_pair(state.get(NEXT) or _encode((0, 0)))
+        self._counted: set[_Host] = set()  # whose record the next commit has to tell
+        self._changed: set[_Lane] = set()  # with a head or a tail that the next commit makes shorter
+        self._round: deque[_Host] = deque()  # hosts in the order in which they are weighed again
+        self._next_host, self._next_sequence = _decode_next(state.get(NEXT) or _encode((0, 0)))
         self.queued = 0  # URLs of hosts that are open …
         self.queued_closed = 0  # … and of those that are closed
         self.closed_hosts = 0
         self._opened = clock()
         self._first_turn = first_turn
         for key, record in state.scan(HOSTS):
-            number, queued = _decode_pair(record)
+            number, queued, lanes = decode_host(record)
             host = self._new_host(key[len(HOSTS) :].decode(), number, queued)
+            for lane in range(lanes.bit_length()):
+                if lanes >> lane & 1:
+                    self._new_lane(host, lane, _prefix(number, lane)).standing = self._guide.unopened(
+                        host.name
+                    )
             self.queued += queued
             self._schedule(host)
 
     def _new_host(self, name: str, number: int, queued: int) -> _Host:
         host = self._hosts[name] = _Host(name, number, queued, self._opened + self._first_turn(name))
-        host.level = self._promise(name)
+        self._round.append(host)
         return host
+
+    def _new_lane(self, host: _Host, number: int, low: bytes | None) -> _Lane:
+        lane = host.lanes[number] = _Lane(number, low)
+        self._lanes += 1
+        return lane
 
     def __len__(self) -> int:
         """URLs queued with hosts that are open."""
@@ -151,10 +146,15 @@ class Frontier:
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         """Queue URLs that were never queued before (that is for `Seen` to say)."""
+        hosts: dict[_Host, None] = {}
         for candidate in candidates:
-            self._push(candidate)
+            hosts[self._push(candidate)] = None
+        self._weigh(list(hosts))
+        for host in hosts:
+            if host.name not in self._turns and not host.visiting:
+                self._schedule(host)
 
-    def _push(self, candidate: Candidate) -> None:
+    def _push(self, candidate: Candidate) -> _Host:
         name = host_of(candidate.url)
         host = self._hosts.get(name)
         if host is None:
@@ -163,23 +163,23 @@ class Frontier:
         key = self._key(host, candidate)
         self._state.put(key, _encode(candidate))
         self._count(host, 1)
-        if host.low is None or (host.head and key < host.head[-1][0]):
-            insort(host.head, (key, candidate))
+        lane = host.lanes.get(candidate.lane) or self._new_lane(host, candidate.lane, None)
+        if lane.low is None or (lane.head and key < lane.head[-1][0]):
+            if not lane.head or key < lane.head[0][0]:
+                self._forget_front(lane)
+            insort(lane.head, (key, candidate))
         else:
-            host.tail.append((key, candidate))
-            host.low = min(host.low, key)
-        if host.tail or len(host.head) > self._head:
-            self._changed.add(host)
-        if host.name not in self._turns and not host.visiting:
-            self._schedule(host)
-        elif host.head and host.head[0][0] == key:
-            self._turns.rerank(host.name, self._rank_of(host))
+            lane.tail.append((key, candidate))
+            lane.low = min(lane.low, key)
+        if lane.tail or len(lane.head) > self._head:
+            self._changed.add(lane)
+        return host
 
     def _key(self, host: _Host, candidate: Candidate) -> bytes:
-        rank = min(max(self._rank(candidate), 0), LAST_RANK)
+        rank = min(max(self._guide.rank(candidate), 0), LAST_RANK)
         sequence = self._next_sequence
         self._next_sequence += 1
-        return QUEUE + host.number.to_bytes(4, "big") + rank.to_bytes(1, "big") + sequence.to_bytes(8, "big")
+        return _prefix(host.number, candidate.lane) + rank.to_bytes(1, "big") + sequence.to_bytes(8, "big")
 
     def _count(self, host: _Host, change: int) -> None:
         host.queued += change
@@ -190,60 +190,104 @@ class Frontier:
             self.queued += change
 
     def _schedule(self, host: _Host) -> None:
-        if host.closed or host.queued <= len(host.taken):
-            return
-        self._turns.put(host.name, max(host.rest, self._clock()), self._rank_of(host))
+        if host.closed or not host.lanes:
+            self._turns.remove(host.name)  # nobody need wait for it
+        else:
+            self._turns.put(host.name, max(host.rest, self._clock()), host.weight, host.curiosity)
 
-    def _rank_of(self, host: _Host) -> int:
-        """Where a host stands among others: by its level, and by the rank of its first URL as far as known."""
-        first = host.head[0][0] if host.head else host.low
-        in_queue = first[RANK_AT] if first else USUAL
-        of_host = round(2 * self._host_power * log2(max(host.level, 1e-9)))
-        return min(max(in_queue - USUAL - of_host, 0), RANKS - 1)
+    # what waits, and what it is worth
+
+    def _forget_front(self, lane: _Lane) -> None:
+        self._guide.forget(lane.front)
+        lane.front = None
+
+    def _weigh(self, hosts: list[_Host]) -> None:
+        """Ask anew what the lanes of some hosts promise, as far as their first URLs are in memory."""
+        self._weigh_lanes([(host, lane) for host in hosts for lane in host.lanes.values() if lane.head])
+        for host in hosts:
+            if host.name in self._turns:
+                self._turns.rerank(host.name, host.weight, host.curiosity)
+
+    def _weigh_lanes(self, lanes: list[tuple[_Host, _Lane]]) -> None:
+        fresh = [lane for _, lane in lanes if lane.front is None]
+        for lane, front in zip(fresh, self._guide.fronts([lane.head[0][1] for lane in fresh]), strict=True):
+            lane.front = front
+        standings = self._guide.standings([(host.name, lane.front) for host, lane in lanes])
+        for (_, lane), standing in zip(lanes, standings, strict=True):
+            lane.standing = standing
 
     def reweigh(self, name: str) -> None:
-        """The record of a host has changed: ask anew what it promises."""
+        """The record of a host has changed: ask anew what it promises, and what a few others do, in turn."""
         host = self._hosts[name]
-        host.level = self._promise(name)
-        self._turns.rerank(name, self._rank_of(host))
+        hosts, lanes = [host], 0
+        for _ in range(min(len(self._round), self._guide.SWEEP)):
+            if lanes >= self._guide.SWEEP:
+                break
+            other = self._round.popleft()
+            self._round.append(other)
+            if other is not host and not other.closed and other.lanes:
+                hosts.append(other)
+                lanes += len(other.lanes)
+        self._weigh(hosts)
 
     def take(self) -> Candidate | None:
         """The next URL of a host whose turn has come, with its present weight; the host rests until it is freed."""
-        name = self._turns.take(self._clock())
+        curious = self._guide.curious()
+        name = self._turns.take(self._clock(), curious=curious)
         if name is None:
             return None
         host = self._hosts[name]
         host.visiting = True
-        if not host.head:
-            self._refill(host)
-        key, candidate = host.head.pop(0)
+        if any(not lane.head for lane in host.lanes.values()):
+            self._open(host)
+        by_curiosity = curious and host.curiosity > 0
+        measure = attrgetter("standing.curiosity" if by_curiosity else "standing.weight")
+        lane = max(host.lanes.values(), key=measure)
+        key, candidate = lane.head.pop(0)
         host.taken[candidate.url] = key, candidate
-        return replace(candidate, weight=host.level * candidate.weight)
+        expected = lane.standing.expected
+        self._guide.taken(candidate, lane.front, curious=by_curiosity)
+        self._forget_front(lane)
+        if not lane.head:
+            self._refill(host, lane)
+        if lane.head:
+            self._weigh_lanes([(host, lane)])
+        return replace(candidate, weight=expected)
 
     def next_turn(self) -> float | None:
         """When a host's turn comes next; None if nothing waits."""
         return self._turns.next_time()
 
-    def _refill(self, host: _Host) -> None:
-        """Fetch the next candidates from disk; only called when the head is empty but the queue is not."""
-        prefix = QUEUE + host.number.to_bytes(4, "big")
-        end = QUEUE + (host.number + 1).to_bytes(4, "big")
+    def _open(self, host: _Host) -> None:
+        """Have the first URLs of all lanes of a host in memory."""
+        for lane in list(host.lanes.values()):
+            if not lane.head:
+                self._refill(host, lane)
+        self._weigh([host])
+
+    def _refill(self, host: _Host, lane: _Lane) -> None:
+        """Fetch the next candidates from disk; only called when the head is empty. An empty lane is given up."""
         taken = {key for key, _ in host.taken.values()}
-        low = host.low
-        host.low = None
-        for key, value in self._state.committed(low or prefix, end):
-            if key in self._struck or key in taken:
-                continue
-            if len(host.head) >= self._head:
-                host.low = key
-                break
-            host.head.append((key, _decode(value)))
-        tail, host.tail = host.tail, []
+        low, lane.low = lane.low, None
+        if low is not None:
+            for key, value in self._state.committed(low, _after(host.number, lane.number)):
+                if key in self._struck or key in taken:
+                    continue
+                if len(lane.head) >= self._head:
+                    lane.low = key
+                    break
+                lane.head.append((key, _decode(value)))
+        tail, lane.tail = lane.tail, []
         for entry in tail:
-            if host.low is None or entry[0] < host.low:
-                insort(host.head, entry)
+            if lane.low is None or entry[0] < lane.low:
+                insort(lane.head, entry)
             else:
-                host.tail.append(entry)
+                lane.tail.append(entry)
+        if not lane.head:
+            del host.lanes[lane.number]
+            self._lanes -= 1
+
+    # what becomes of it
 
     def free(self, name: str, rest: float) -> None:
         """The visit is over; the host may be visited again from then on."""
@@ -265,19 +309,21 @@ class Frontier:
         self._count(host, -1)
 
     def put_back(self, candidate: Candidate) -> None:
-        """Return a taken URL to the head of its queue, as if it had not been taken."""
+        """Return a taken URL to the head of its lane, as if it had not been taken."""
         host = self._hosts[host_of(candidate.url)]
-        insort(host.head, host.taken.pop(candidate.url))
-        if host.name in self._turns:
-            self._turns.rerank(host.name, self._rank_of(host))
-        elif not host.visiting:
+        key, queued = host.taken.pop(candidate.url)
+        lane = host.lanes.get(queued.lane) or self._new_lane(host, queued.lane, None)
+        self._forget_front(lane)
+        insort(lane.head, (key, queued))
+        self._weigh([host])
+        if host.name not in self._turns and not host.visiting:
             self._schedule(host)
 
     def requeue(self, taken: Candidate, again: Candidate) -> None:
         """Replace a taken URL by another try of it, at the end of its rank."""
         _, queued = self._hosts[host_of(taken.url)].taken[taken.url]
         self.finish(taken)
-        self._push(replace(again, weight=queued.weight))
+        self.add([replace(again, weight=queued.weight)])
 
     def close(self, name: str, reason: str) -> None:
         """Hand out nothing more of this host; its queue stays on disk."""
@@ -290,23 +336,33 @@ class Frontier:
             self.closed_hosts += 1
 
     def flush(self) -> None:
-        """Hand the counts to the state's next commit."""
+        """Hand the records of hosts to the state's next commit."""
         for host in self._counted:
-            self._state.put(HOSTS + host.name.encode(), _encode((host.number, host.queued)))
+            lanes = sum(1 << lane for lane in {*host.lanes, *(one.lane for _, one in host.taken.values())})
+            self._state.put(HOSTS + host.name.encode(), _encode((host.number, host.queued, lanes)))
         self._counted.clear()
         self._state.put(NEXT, _encode((self._next_host, self._next_sequence)))
 
     def committed(self) -> None:
         """To be called after each commit: what is safe on disk need not stay in memory."""
         self._struck.clear()
-        head = min(HEAD, max(LEAST_HEAD, IN_MEMORY // (len(self._hosts) + 1)))
+        head = min(HEAD, max(LEAST_HEAD, IN_MEMORY // (self._lanes + 1)))
         if 4 * head <= 3 * self._head:
-            self._changed.update(self._hosts.values())
+            self._changed.update(lane for host in self._hosts.values() for lane in host.lanes.values())
             self._head = head
-        for host in self._changed:
-            if len(host.head) > self._head:
-                low = host.head[self._head][0]
-                host.low = low if host.low is None else min(low, host.low)
-                del host.head[self._head :]
-            host.tail.clear()
+        for lane in self._changed:
+            if len(lane.head) > self._head:
+                low = lane.head[self._head][0]
+                lane.low = low if lane.low is None else min(low, lane.low)
+                del lane.head[self._head :]
+            lane.tail.clear()
         self._changed.clear()
+
+
+def _prefix(host: int, lane: int) -> bytes:
+    return QUEUE + host.to_bytes(4, "big") + lane.to_bytes(1, "big")
+
+
+def _after(host: int, lane: int) -> bytes:
+    """The first key behind those of a lane."""
+    return QUEUE + ((host << 8) + lane + 1).to_bytes(5, "big")

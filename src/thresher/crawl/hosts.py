@@ -9,13 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from thresher.config import ConfigError, load
-from thresher.crawl.frontier import HOSTS
+from thresher.crawl.frontier import HOSTS, decode_host
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.state import State
 from thresher.crawl.yields import Closing, Yields
 from thresher.url import domain
-
-_decode_pair = msgspec.msgpack.Decoder(tuple[int, int]).decode
 
 
 class Host(Struct, frozen=True):
@@ -51,7 +49,7 @@ def _hosts(state: State, closing: Closing, polite: Politeness) -> Iterator[Host]
     yields = Yields(state)
     for key, record in state.scan(HOSTS):
         name = key[len(HOSTS) :].decode()
-        _, queued = _decode_pair(record)
+        _, queued, _ = decode_host(record)
         tally = yields.hosts[name]
         reason = polite.dead(name) or closing.reason(tally, yields.domains[domain(name)])
         rest = 0.0 if reason else polite.remaining(name)

@@ -110,12 +110,12 @@ class Ledger:
         reply: Reply,
         page: Page,
         verdict: Verdict,
+        text_bytes: int,
         weights: Sequence[float],
-    ) -> int:
-        """A page: raw record, document, links and outcome join the next commit. Returns the text bytes added."""
+    ) -> None:
+        """A page: raw record, document, links and outcome join the next commit."""
         raw = self._keep_raw(reply, kept=verdict.keep)
         seq = self._seq
-        text_bytes = len(page.text.encode()) if verdict.keep else 0
         outcome = Outcome("kept" if verdict.keep else "rejected", verdict.reason, self._twin(page, verdict))
         self._outcome(candidate, reply, outcome, verdict.language, text_bytes, raw)
         if page.raw_hash and RAW + page.raw_hash not in self.state:
@@ -125,7 +125,6 @@ class Ledger:
             self._docs.append(*document_row(reply, page, verdict, seq=seq, depth=candidate.depth, raw=raw))
         if self._config.store.links and page.links:
             self._links.extend(link_columns(page, verdict, weights))
-        return text_bytes
 
     def _twin(self, page: Page, verdict: Verdict) -> str:
         """Of a duplicate, which outcome is that of the page it equals."""

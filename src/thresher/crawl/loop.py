@@ -23,10 +23,11 @@ from msgspec.structs import replace
 
 from thresher.config import Config
 from thresher.crawl.fetch import Fetcher, user_agent
-from thresher.crawl.frontier import Frontier, arranged
+from thresher.crawl.frontier import Frontier
+from thresher.crawl.guide import guided
 from thresher.crawl.ledger import Ledger, Outcome
 from thresher.crawl.politeness import BUSY, Politeness
-from thresher.crawl.priority import Priorities, Source
+from thresher.crawl.priority import Source
 from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import DISALLOW_ALL, MAX_ROBOTS_BYTES, Robots
 from thresher.crawl.scope import Gate
@@ -78,18 +79,17 @@ class Crawl:
         state = self.ledger.state
         self.seen = Seen(state)
         self.yields = Yields(state)
-        self.priorities = Priorities(config.policy)
         self.closing = Closing(config.policy, config.budget)
         self.gate = Gate(config.scope)
         self.polite = Politeness(state, config.polite, clock)
+        self.guide, turns = guided(config.policy, config.language, state, self.yields, Random())
         goes_on = self.seen.count > 0
         self.frontier = Frontier(
             state,
             time.monotonic,
+            self.guide,
+            turns,
             self.polite.rest_on_opening if goes_on else lambda _: 0.0,
-            promise=self.yields.promise,
-            host_power=self.priorities.host_power,
-            **arranged(config.policy, Random()),
         )
         self.readers = Readers(config.read, config.language)
         self._visits: set[asyncio.Task[None]] = set()
@@ -160,6 +160,7 @@ class Crawl:
         """Make everything so far durable."""
         self._tell_time()
         self.yields.flush()
+        self.guide.flush()
         self.polite.flush()
         self.frontier.flush()
         status = self.status()
@@ -270,33 +271,54 @@ class Crawl:
         verdict = judge(
             page, self._config.language, self._config.judge, raw_seen=raw_seen, text_seen=text_seen
         )
-        factors = self.priorities.factors(Source(candidate.url, verdict.keep, page.badness), page.links)
-        expected = self.yields.expected([link.url for link in page.links])
-        weights = [factor * host for factor, host in zip(factors, expected, strict=True)]
+        received = len(reply.body)
+        text_bytes = len(page.text.encode()) if verdict.keep else 0
+        is_ours = verdict.language == self._config.language
+        rate = text_bytes / received if received else 0.0
+        source = Source(candidate.url, verdict.keep, page.badness, is_ours, rate)
+        fresh = self._fresh_links(candidate, page)
+        found = self._found(candidate, page, source, fresh)
         if rules.opt_outs:
             page = replace(page, opt_out=tuple(dict.fromkeys((*page.opt_out, *rules.opt_outs))))
-        text_bytes = self.ledger.record_page(candidate, reply, page, verdict, weights)
-        self.yields.learn(host_of(candidate.url), len(reply.body), text_bytes)
-        self._follow(candidate, page, factors)
+        weights = self.yields.expected([link.url for link in page.links])
+        for place, weight in zip(fresh, self.guide.weights(found), strict=True):
+            weights[place] = weight
+        self.ledger.record_page(candidate, reply, page, verdict, text_bytes, weights)
+        self.yields.learn(host_of(candidate.url), received, text_bytes)
+        self.guide.learn(candidate, received, text_bytes, is_ours)
+        self.frontier.add(found)
         self._done(candidate)
 
-    def _follow(self, candidate: Candidate, page: Page, factors: Sequence[float]) -> None:
+    def _fresh_links(self, candidate: Candidate, page: Page) -> list[int]:
+        """Places of the links that are to be followed and that nobody has seen; from now on they are seen."""
         scope = self._config.scope
         if page.nofollow or candidate.depth >= scope.max_depth:
-            return
+            return []
+        places = [place for place, link in enumerate(page.links) if _may_follow(link, scope.feeds)]
+        fresh = self._fresh([page.links[place].url for place in places], host_of(candidate.url))
+        return [places[number] for number in fresh]
+
+    def _found(
+        self, candidate: Candidate, page: Page, source: Source, places: Sequence[int]
+    ) -> list[Candidate]:
         via: Via = "page" if page.kind == "html" or page.kind == "other" else page.kind  # noqa: PLR1714
-        candidates = [
-            Candidate(link.url, candidate.url, via, candidate.depth + 1, factor)
-            for link, factor in zip(page.links, factors, strict=True)
-            if _may_follow(link, scope.feeds)
-        ]
-        self._queue(candidates, host_of(candidate.url))
+        links = [page.links[place] for place in places]
+        depth = candidate.depth + 1
+        return self.guide.found(
+            [Candidate(link.url, candidate.url, via, depth) for link in links], source, links
+        )
 
     def _queue(self, candidates: Sequence[Candidate], source: str | None) -> None:
-        keys = [key(candidate.url) for candidate in candidates]
-        fresh = [place for place in self.seen.unseen(keys) if self.gate.admits(candidates[place].url, source)]
+        """Queue URLs that no page led to, if they are new and in scope."""
+        fresh = self._fresh([candidate.url for candidate in candidates], source)
+        self.frontier.add(self.guide.given([candidates[place] for place in fresh]))
+
+    def _fresh(self, urls: Sequence[str], source: str | None) -> list[int]:
+        """Places of URLs that are in scope and that nobody has seen before; from now on they are seen."""
+        keys = [key(url) for url in urls]
+        fresh = [place for place in self.seen.unseen(keys) if self.gate.admits(urls[place], source)]
         self.seen.add([keys[place] for place in fresh])
-        self.frontier.add(candidates[place] for place in fresh)
+        return fresh
 
     def _finish(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
         """A URL that gave no page has its outcome."""
@@ -304,6 +326,8 @@ class Crawl:
         if answer is not None:
             received = len(answer.body) if isinstance(answer, Reply) else answer.bytes
             self.yields.learn(host_of(candidate.url), received, 0)
+            if outcome.kind != "redirect":
+                self.guide.learn(candidate, received, 0, False)
         self._done(candidate)
 
     def _done(self, candidate: Candidate) -> None:

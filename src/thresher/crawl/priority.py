@@ -32,6 +32,8 @@ class Source(Struct, frozen=True, gc=False):
     url: str
     kept: bool
     badness: float | None = None  # None: unknown
+    ours: bool = False  # in the language of the corpus
+    rate: float = 0.0  # its yield
 
 
 Prioritiser = Callable[[Source, Sequence[Link]], Sequence[float]]

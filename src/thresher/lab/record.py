@@ -40,6 +40,9 @@ class Record(NamedTuple):
     boilerplate: NDArray[np.float64]
     in_text: NDArray[np.bool_]
     badness: NDArray[np.float64]  # of pages that link, for the language of the crawl; NaN where unknown
+    redirects: NDArray[np.bool_]
+    languages: list[str]  # of pages, "" where there is none
+    language: str  # that `worth` is for
     sitemaps: dict[str, list[int]]  # that the robots.txt of a host tells of
     numbers: dict[str, int]  # of URLs without their schemes
 
@@ -67,7 +70,7 @@ def load(directory: Path, language: str = "") -> Record:
     That was judged when the crawl met them, so it has to have kept documents in the other language too.
     """
     corpus = open_corpus(directory)
-    outcomes = corpus.outcomes(["url", "host", "bytes", "outcome", "detail", "depth", "source"])
+    outcomes = corpus.outcomes(["url", "host", "bytes", "outcome", "detail", "depth", "source", "language"])
     urls = _column(outcomes, "url")
     if not urls:
         raise ConfigError(f"{directory} has no pages yet; crawl it first: thresher crawl {directory}")
@@ -89,6 +92,9 @@ def load(directory: Path, language: str = "") -> Record:
         boilerplate=boilerplate,
         in_text=in_text,
         badness=badness,
+        redirects=np.array([outcome == "redirect" for outcome in _column(outcomes, "outcome")]),
+        languages=[language or "" for language in _column(outcomes, "language")],
+        language=language or corpus.config.language,
         sitemaps=_sitemaps(outcomes),
         numbers=numbers,
     )

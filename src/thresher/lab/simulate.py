@@ -16,11 +16,13 @@ from typing import NamedTuple, get_args
 import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from thresher.config import Budget, ConfigError, Policy, PolicyName
-from thresher.crawl.frontier import Frontier, arranged
-from thresher.crawl.priority import Priorities, Source
+from thresher.crawl.frontier import Frontier
+from thresher.crawl.guide import Guide, guided
+from thresher.crawl.priority import Source
 from thresher.crawl.state import State
 from thresher.crawl.yields import Closing, Yields
 from thresher.lab.record import Record
@@ -29,8 +31,6 @@ from thresher.url import domain
 
 FURTHER = 3  # times the download of the ideal that a harvest is looked at
 MOST = 0.9  # of all text
-HOPS = 2  # that the oracle looks ahead
-REQUEST = 300.0  # bytes that a request costs it beside what is received
 
 Numbers = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -56,7 +56,7 @@ class Harvest(NamedTuple):
     closed_hosts: int = 0
 
 
-class _Nowhere(State):
+class Nowhere(State):
     """A state for a crawl that need not be remembered."""
 
     def __init__(self) -> None:
@@ -81,19 +81,15 @@ class _Nowhere(State):
 class Simulation:
     """One crawl of a recorded web. `run` is the loop of `thresher.crawl.loop` with all that costs time left out."""
 
-    def __init__(self, record: Record, policy: Policy, terms: Terms) -> None:
+    def __init__(self, record: Record, policy: Policy, terms: Terms, guide: Guide | None = None) -> None:
         self._record = record
         self._terms = terms
         self._now = 0.0
-        self._yields = Yields(_Nowhere())
-        self._priorities = Priorities(policy)
-        self._frontier = Frontier(
-            _Nowhere(),
-            lambda: self._now,
-            promise=self._yields.promise,
-            host_power=self._priorities.host_power,
-            **arranged(policy, Random(terms.seed)),
-        )
+        self._yields = Yields(Nowhere())
+        random = Random(terms.seed)
+        usual, turns = guided(policy, record.language, Nowhere(), self._yields, random)
+        self._guide = guide or usual
+        self._frontier = Frontier(Nowhere(), lambda: self._now, self._guide, turns)
         self._closing = Closing(policy, Budget())
         self._queued = bytearray(len(record.urls))
         self._gathered = np.zeros(len(record.urls), np.bool_)  # texts, by the first URL that has each
@@ -102,7 +98,8 @@ class Simulation:
 
     def run(self, seeds: Iterable[int]) -> Harvest:
         """Crawl from these URLs until the terms say so, or nothing is left."""
-        self._frontier.add([Candidate(self._record.urls[number]) for number in self._unqueued(list(seeds))])
+        given = [Candidate(self._record.urls[number]) for number in self._unqueued(list(seeds))]
+        self._frontier.add(self._guide.given(given))
         left = self._terms.bytes or math.inf
         under_way: list[tuple[float, int, Candidate]] = []  # in the order in which answers arrive
         while left > 0:
@@ -131,7 +128,18 @@ class Simulation:
         if not self._yields.hosts[host].pages:
             self._frontier.add(self._sitemaps(host, candidate.depth + 1))
         self._yields.learn(host, received, gained)
-        self._frontier.add(self._links(number, candidate, gained > 0))
+        bad = record.badness[number]
+        source = Source(
+            candidate.url,
+            gained > 0,
+            None if np.isnan(bad) else float(bad),
+            record.languages[number] == record.language,
+            gained / received if received else 0.0,
+        )
+        found = self._links(number, candidate, source)
+        if not record.redirects[number]:
+            self._guide.learn(candidate, received, gained, source.ours)
+        self._frontier.add(found)
         self._frontier.finish(candidate)
         self._frontier.reweigh(host)
         tallies = self._yields.hosts[host], self._yields.domains[domain(host)]
@@ -141,25 +149,26 @@ class Simulation:
         self._seconds.append(self._now)
         return received
 
-    def _links(self, number: int, candidate: Candidate, kept: bool) -> list[Candidate]:
+    def _links(self, number: int, candidate: Candidate, source: Source) -> list[Candidate]:
         """The links of a page that nobody has seen before, weighed as in a crawl."""
         record = self._record
         fresh = self._unqueued(record.links(number).tolist())
         if not fresh:
             return []
         links = [record.link(int(record.starts[number]) + place) for place in fresh.values()]
-        bad = record.badness[number]
-        source = Source(candidate.url, kept, None if np.isnan(bad) else float(bad))
-        factors = self._priorities.factors(source, links)
-        return [
-            Candidate(link.url, candidate.url, "page", candidate.depth + 1, factor)
-            for link, factor in zip(links, factors, strict=True)
-        ]
+        depth = candidate.depth + 1
+        if record.redirects[number]:
+            onward = [replace(candidate, url=link.url, depth=depth, via="redirect") for link in links]
+            return self._guide.given(onward)
+        found = [Candidate(link.url, candidate.url, "page", depth) for link in links]
+        return self._guide.found(found, source, links)
 
     def _sitemaps(self, host: str, depth: int) -> list[Candidate]:
         """What a host's robots.txt leads to."""
         fresh = self._unqueued(self._record.sitemaps.get(host, []))
-        return [Candidate(self._record.urls[number], "", "sitemap", depth) for number in fresh]
+        return self._guide.given(
+            [Candidate(self._record.urls[number], "", "sitemap", depth) for number in fresh]
+        )
 
     def _unqueued(self, numbers: list[int]) -> dict[int, int]:
         """Those URLs that were never queued, from now on queued; and where in the list each stands first."""
@@ -198,47 +207,11 @@ def ideal(record: Record) -> Harvest:
 
 
 def oracle(record: Record, seeds: Iterable[int], limit: int = 0) -> Harvest:
-    """The harvest of one who knows every page and link, but may fetch only what it has discovered.
+    """The harvest of one who knows every page and link, but may fetch only what it has found."""
+    from thresher.lab.planner import Planner  # with numba, that the others do without
 
-    It goes where the most text per byte lies, at once or a few links away.
-    """
-    promise = _promise(record)
-    queue = [(-9e9, number) for number in dict.fromkeys(seeds)]
-    queued = np.zeros(len(record.urls), np.bool_)
-    queued[[number for _, number in queue]] = True
-    visited: list[int] = []
-    hosts: set[str] = set()
-    left = limit or math.inf
-    while queue and left > 0:
-        _, number = heapq.heappop(queue)
-        visited.append(number)
-        left -= int(record.bytes[number])
-        found = record.links(number)
-        if record.hosts[number] not in hosts:
-            hosts.add(record.hosts[number])
-            found = np.append(found, np.array(record.sitemaps.get(record.hosts[number], ()), np.int64))
-        fresh = np.unique(found[~queued[found]])
-        queued[fresh] = True
-        for place, worth in zip(fresh.tolist(), promise[fresh].tolist(), strict=True):
-            heapq.heappush(queue, (-worth, place))
-    return _harvest(record, np.array(visited, np.int64), np.zeros(len(visited)))
-
-
-def _promise(record: Record) -> Reals:
-    """Text per byte on the best way of a few links that begins with each URL."""
-    cost = record.bytes + REQUEST
-    text, spent = record.worth.astype(np.float64), cost.copy()
-    sources = np.repeat(np.arange(len(record.urls)), np.diff(record.starts))
-    for _ in range(HOPS):
-        together = record.worth[sources] + text[record.targets]
-        ratio = together / (cost[sources] + spent[record.targets])
-        best = np.zeros(len(record.urls))
-        np.maximum.at(best, sources, ratio)
-        links = np.flatnonzero((ratio == best[sources]) & (best[sources] > (text / spent)[sources]))
-        text[sources[links]] = together[links]
-        spent[sources[links]] = (cost[sources] + spent[record.targets])[links]
-    promise: Reals = text / spent
-    return promise
+    visited = Planner(record).visit(seeds, limit)
+    return _harvest(record, visited, np.zeros(len(visited)))
 
 
 def area(harvest: Harvest, best: Harvest) -> float:

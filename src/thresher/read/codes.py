@@ -94,6 +94,11 @@ def detected_languages() -> dict[str, str]:
     }
 
 
+def country_languages() -> dict[str, str]:
+    """Codes of countries that people write where they mean a language, and that language."""
+    return dict(_COUNTRIES)
+
+
 def known_languages() -> dict[str, str]:
     """Every language that can be told from others: its code and its English name, those trained last."""
     return detected_languages() | {name: f"{name} (trained)" for name in trained_languages()}

@@ -27,10 +27,7 @@ GRID = types.Array(types.float64, 2, "C")
 NUMBER = types.int64
 NOTHING = types.void
 
-# Compiled code is kept under a name that changes with any of the sources: numba itself looks only at the file that
-# holds a function, and would keep code made with the constants of another file.
-_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
-_STATE = xxhash.xxh3_64_hexdigest(b"".join(path.read_bytes() for path in _SOURCES))
+_HERE = Path(__file__).parent
 
 # Nobody calls a kernel from C, nor a part of one from Python: ways in would only have to be compiled.
 _WHOLE: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
@@ -41,7 +38,7 @@ def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Function], F
     """Compile a function for these types, or load it as it was compiled before."""
 
     def compiled(function: Function) -> Function:
-        function.__qualname__ = f"{function.__name__}_{_STATE}"
+        function.__qualname__ = f"{function.__name__}_{_state(Path(function.__code__.co_filename).parent)}"
         made: Any = numba.njit(cache=True, **_WHOLE)(function)
         with nullcontext() if _is_kept(made) else _one_process_at_a_time(Path(made.stats.cache_path)):
             if not _is_kept(made):
@@ -50,6 +47,16 @@ def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Function], F
         return cast(Function, made)
 
     return compiled
+
+
+@cache
+def _state(folder: Path) -> str:
+    """A name that changes with any source of kernels, for compiled code to be kept under.
+
+    numba itself looks only at the file that holds a function, and would keep code made with constants of another.
+    """
+    sources = sorted({*_HERE.glob("*.py"), *folder.glob("*.py")})
+    return xxhash.xxh3_64_hexdigest(b"".join(path.read_bytes() for path in sources))
 
 
 def inlined(function: Function) -> Function:

@@ -1,0 +1,81 @@
+"""What came of links so far, under every key they had: a memory that fades, of a fixed size, kept in the state."""
+
+from __future__ import annotations
+
+from struct import Struct as Layout
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from thresher.crawl.learned import clues as at
+from thresher.crawl.learned.forecast import COLUMNS, REQUEST, SLOTS, remember
+from thresher.crawl.state import State
+
+SLOT = b"x"  # x slot -> tag, sums
+OVERALL = b"m/learned"
+LATELY = 50  # pages
+FADE = 1.0 - 1.0 / 3_000  # what a page less recent by one counts for the whole crawl
+
+_slot = Layout(f"<I{COLUMNS}f")
+
+
+class Overall(Struct, array_like=True):
+    """The whole crawl, as far as it is remembered; it starts as if a few pages had brought little."""
+
+    text: float = 1_000.0
+    cost: float = 50_000.0
+    pages: float = 5.0
+    ours: float = 0.2
+    spent: float = 0.0  # bytes downloaded in all …
+    tried: float = 0.0  # … and of those to try something new
+    late_text: float = 0.0  # of the last pages, on average
+    late_cost: float = 10_000.0
+
+    @property
+    def lately(self) -> float:
+        """Text per byte of the last pages."""
+        return self.late_text / self.late_cost
+
+
+class Experience:
+    """The memory of a crawl."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.memory: NDArray[np.float32] = np.zeros((SLOTS, COLUMNS), np.float32)
+        self.tags: NDArray[np.uint32] = np.zeros(SLOTS, np.uint32)
+        self._changed: set[int] = set()
+        self._slots = np.empty(at.KEYS, np.int64)
+        stored = state.get(OVERALL)
+        self.overall = msgspec.msgpack.decode(stored, type=Overall) if stored else Overall()
+        for key, value in state.scan(SLOT):
+            slot = int.from_bytes(key[len(SLOT) :], "big")
+            self.tags[slot], *self.memory[slot] = _slot.unpack(value)
+
+    def add(self, keys: at.Keys, received: int, text: int, ours: float, behind: float) -> None:
+        """A page came in: `keys` are those of its URL, as the only row."""
+        cost = received + REQUEST
+        count = remember(keys, 0, self.memory, self.tags, text, cost, ours, behind, self._slots)
+        self._changed.update(self._slots[:count].tolist())
+        overall = self.overall
+        overall.text = FADE * overall.text + text
+        overall.cost = FADE * overall.cost + cost
+        overall.pages = FADE * overall.pages + 1
+        overall.ours = FADE * overall.ours + ours
+        overall.spent += received
+        overall.late_text += (text - overall.late_text) / LATELY
+        overall.late_cost += (cost - overall.late_cost) / LATELY
+
+    def means(self) -> NDArray[np.float64]:
+        """Text per byte and the share of pages in our language, of the whole crawl."""
+        overall = self.overall
+        return np.array([overall.text / overall.cost, overall.ours / overall.pages])
+
+    def flush(self) -> None:
+        """Hand what has changed to the state's next commit."""
+        for slot in self._changed:
+            self._state.put(SLOT + slot.to_bytes(4, "big"), _slot.pack(self.tags[slot], *self.memory[slot]))
+        self._changed.clear()
+        self._state.put(OVERALL, msgspec.msgpack.encode(self.overall))
