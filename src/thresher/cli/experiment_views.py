@@ -117,7 +117,7 @@ def links(result: LinkContext) -> list[Any]:
 
 def _choice(variant: Variant) -> str:
     which = "the first link to each page" if variant.counted == "first link" else "every link"
-    return f"{which}, {variant.scope}: {variant.links:,}"
+    return f"{which}, {variant.scope}: {variant.links:,} ({variant.set_aside:,} without context set aside)"
 
 
 def _rule(one: Confusion) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ LEFT, RIGHT = 78, 26  # beside the plot: the labels of ticks, half of the last l
 HEIGHT = 300  # of the plot alone
 TITLE, ROW = 34, 19  # heights of a title, of a row of the legend
 BELOW = 62  # the plot: ticks, the label of the axis, air
-LETTER = 6.6  # pixels that a letter takes on average: nobody can measure text without a font
+LETTER, SLIM, BROAD = 7.2, 4.4, 10.5  # pixels that a letter takes: nobody can measure text without a font
 LONGEST = 60  # letters of a name in the legend
 PLENTY = 1e100  # beyond it, no number is drawn
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d")
@@ -111,6 +111,11 @@ def _chart(chart: Chart, top: float) -> tuple[list[str], float]:
     counted = [both for both, series in zip(points, chart.series, strict=True) if series.shape != "rule"]
     x = _scale(chart.x, [xs for xs, _ in counted], LEFT, WIDTH - RIGHT)
     y = _scale(chart.y, [ys for _, ys in counted], above + HEIGHT, above)
+    marks = [
+        (series, x(xs), y(ys), style)
+        for series, (xs, ys), style in zip(chart.series, points, _styles(chart.series), strict=True)
+        if len(xs)
+    ]
     parts = [
         f'<text x="{LEFT}" y="{top + 20:.0f}" font-size="16" font-weight="600">{_plain(chart.title)}</text>',
         *legend,
@@ -119,17 +124,10 @@ def _chart(chart: Chart, top: float) -> tuple[list[str], float]:
         # An inner svg cuts off what reaches beyond it, and needs no name that another picture might have.
         f'<svg x="{LEFT}" y="{above:.0f}" width="{WIDTH - LEFT - RIGHT}" height="{HEIGHT}" '
         f'viewBox="{LEFT} {above:.0f} {WIDTH - LEFT - RIGHT} {HEIGHT}" overflow="hidden">',
-        *(
-            _mark(series, x(xs), y(ys), style)
-            for series, style, (xs, ys) in zip(chart.series, _styles(chart.series), points, strict=True)
-            if len(xs)
-        ),
+        *(_mark(*mark) for mark in marks if mark[0].shape == "rule"),
         "</svg>",
-        *(
-            _name(series.name, x(xs), y(ys), x, y)
-            for series, (xs, ys) in zip(chart.series, points, strict=True)
-            if series.shape == "rule"
-        ),
+        *(_mark(*mark) for mark in marks if mark[0].shape != "rule"),
+        *(_name(series.name, xs, ys, x, y) for series, xs, ys, _ in marks if series.shape == "rule"),
     ]
     if not any(len(xs) for xs, _ in counted):
         middle = (LEFT + WIDTH - RIGHT) / 2
@@ -176,7 +174,7 @@ def _ticks(scale: _Scale, axis: Axis) -> Iterator[tuple[float, str]]:
         yield from _decades(scale, axis)
         return
     factor, suffix = _time(scale.high) if axis.unit == "seconds" else (1.0, "")
-    step = _round_step((scale.high - scale.low) / factor / 5)
+    step = _round_step((scale.high - scale.low) / factor / 6)
     first, last = math.ceil(scale.low / factor / step), math.floor(scale.high / factor / step)
     for count in range(first, last + 1):
         value = count * step
@@ -296,8 +294,11 @@ def _name(name: str, across: Reals, down: Reals, x: _Scale, y: _Scale) -> str:
     if not name or not inside.any():
         return ""
     last = int(np.flatnonzero(inside)[-1])
-    place = f'x="{across[last] - 5:.1f}" y="{max(down[last] - 5, y.end + 11):.1f}"'
-    return f'<text {place} text-anchor="end" font-size="11" fill="{PALE}">{_plain(name)}</text>'
+    fits = across[last] - _wide(name) > x.start
+    place = f'x="{across[last] + (-5 if fits else 5):.1f}" y="{max(down[last] - 5, y.end + 11):.1f}"'
+    anchor = "end" if fits else "start"
+    halo = 'stroke="#ffffff" stroke-width="3" paint-order="stroke"'  # to be read on top of lines
+    return f'<text {place} text-anchor="{anchor}" font-size="11" fill="{PALE}" {halo}>{_plain(name)}</text>'
 
 
 def _visible(x: Reals, y: Reals) -> NDArray[np.int64]:
@@ -321,7 +322,7 @@ def _legend(series: Sequence[Series], top: float) -> tuple[list[str], int]:
         if one.shape == "rule":
             continue
         name = one.name if len(one.name) <= LONGEST else one.name[: LONGEST - 1] + "…"
-        wide = 34 + LETTER * len(name) + 12
+        wide = 30 + _wide(name) + 18
         if across > LEFT and across + wide > WIDTH - RIGHT:
             across, row = float(LEFT), row + 1
         middle = top + row * ROW + 4
@@ -334,6 +335,12 @@ def _legend(series: Sequence[Series], top: float) -> tuple[list[str], int]:
         parts.append(f'<text x="{across + 30:.0f}" y="{middle + 4:.0f}">{_plain(name)}</text>')
         across += wide
     return parts, row + 1
+
+
+def _wide(text: str) -> float:
+    """Pixels that a text takes, about."""
+    slim, broad = sum(c in " .,:;!'()[]|-ijlfrtI1" for c in text), sum(c in "mwMW%@…" for c in text)
+    return LETTER * (len(text) - slim - broad) + SLIM * slim + BROAD * broad
 
 
 def _plain(text: str) -> str:

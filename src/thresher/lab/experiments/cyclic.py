@@ -23,7 +23,7 @@ PHASES = 5
 BURN_IN = 0.1  # size of the first phase, in others
 BADNESS, BOILERPLATE = 10.0, 0.5  # the paper's bounds for URLs to begin with
 OF_ALL = 0.5  # of the record that is crawled: with nothing left out, both crawls would end alike
-SNAPSHOTS = 100
+SNAPSHOTS = 50
 ENOUGH = 5  # snapshots of a phase that tell how its yield declines
 
 
@@ -185,10 +185,7 @@ def picture(result: CyclicSelection) -> str:
         _line("without a break", result.unbroken_snapshots),
     ]
     top = max(max(map(float, line.y), default=0.0) for line in lines)
-    rules = [
-        Series("a new phase" if not place else "", [mark, mark], [0.0, top], "rule")
-        for place, mark in enumerate(marks)
-    ]
+    rules = [Series("a new phase", [mark] * 3, [0.0, top, 2 * top], "rule") for mark in marks]
     chart = Chart(
         "Yield of documents over the crawl",
         Axis("downloaded", "bytes", reach=(0.0,)),

@@ -2,7 +2,8 @@
 
 A rule says of each link whether to follow it; what became of its target says whether that was right. Only targets
 that were read as pages count. Links to other hosts and links inside a host are apart, for the paper looked at the
-first alone. A crawler decides on the first link to a URL that it meets; all links are a second variant.
+first alone. A crawler decides on the first link to a URL that it meets; all links are a second variant. Links that
+stand in no block, as those of sitemaps and feeds, have no context and are set aside.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from thresher.config import ConfigError
 from thresher.lab.experiments.evidence import Evidence
 from thresher.lab.experiments.figures import ratio
-from thresher.lab.plot import Axis, Chart, Series, draw
+from thresher.lab.plot import Axis, Chart, Series, Shape, draw
+from thresher.read.links import UNKNOWN
 from thresher.store.corpus import open as open_corpus
 
 BADNESS, BOILERPLATE = 10.0, 0.5  # the paper's thresholds
@@ -76,6 +78,7 @@ class Variant(Struct, frozen=True):
     scope: Scope
     counted: Counted
     links: int
+    set_aside: int  # links without a context
     rules: list[Confusion]
     badness: list[Curve]  # share of links to kept and other pages whose page has at least that Badness
     boilerplate: list[Curve]  # … whose block has at least that score
@@ -147,6 +150,9 @@ def _links(evidence: Evidence) -> _Links:
 
 
 def _variant(scope: Scope, counted: Counted, links: _Links, evidence: Evidence) -> Variant:
+    placed = links.boilerplate != UNKNOWN
+    set_aside = int((~placed).sum())
+    links = links.only(placed)
     kept = evidence.gained[links.targets] > 0
     good = links.badness <= BADNESS
     both = np.where(good, -links.boilerplate, -np.inf)
@@ -164,6 +170,7 @@ def _variant(scope: Scope, counted: Counted, links: _Links, evidence: Evidence) 
         scope,
         counted,
         len(kept),
+        set_aside,
         rules,
         list(_shares_above(links.badness, kept, np.arange(WORST_BADNESS + 1))),
         list(_shares_above(links.boilerplate, kept, np.linspace(0.0, 1.0, 51))),
@@ -220,38 +227,32 @@ def _trade_off(name: str, score: Reals, kept: Flags) -> Curve:
 
 
 def picture(result: LinkContext) -> str:
-    """The paper's two figures, then precision against recall: for first links, to other hosts if there are any."""
+    """The paper's two figures for first links, then precision against recall: to other hosts, and inside hosts."""
     firsts = [variant for variant in result.variants if variant.counted == "first link" and variant.links]
-    return draw([chart for variant in firsts[:1] for chart in _charts(variant)])
-
-
-def _charts(variant: Variant) -> list[Chart]:
-    where = f"{variant.counted} to {variant.scope if variant.scope == 'other hosts' else 'the own host'}"
     share = Axis("links at or above", "share", reach=(0.0, 1.0))
-    return [
-        Chart(
-            f"Badness of pages that link to kept and to other pages: {where}",
-            Axis("Badness of the linking page"),
-            share,
-            _lines(variant.badness),
-        ),
-        Chart(
-            f"Boilerplate scores of links to kept and to other pages: {where}",
-            Axis("boilerplate score of the link's block (1: certainly boilerplate)"),
-            share,
-            _lines(variant.boilerplate),
-        ),
-        Chart(
-            f"Precision and recall of what tells good links: {where}",
-            Axis("recall", "share", reach=(0.0, 1.0)),
-            Axis("precision", "share", reach=(0.0, 1.0)),
-            [*_lines(variant.trade_offs), _everything(variant)],
-        ),
-    ]
+    badness = [line for variant in firsts for line in _lines(variant.badness, variant.scope)]
+    boilerplate = [line for variant in firsts for line in _lines(variant.boilerplate, variant.scope)]
+    return draw(
+        [
+            Chart("Badness of pages that link", Axis("Badness of the linking page"), share, badness),
+            Chart("Boilerplate scores of links", Axis("score of the link's block"), share, boilerplate),
+            *map(_trade_offs, firsts),
+        ]
+    )
 
 
-def _lines(curves: Sequence[Curve]) -> list[Series]:
-    return [Series(curve.name, curve.x, curve.y) for curve in curves]
+def _lines(curves: Sequence[Curve], scope: Scope) -> list[Series]:
+    shape: Shape = "line" if scope == "other hosts" else "dashes"
+    return [Series(f"{curve.name}, {scope}", curve.x, curve.y, shape) for curve in curves]
+
+
+def _trade_offs(variant: Variant) -> Chart:
+    return Chart(
+        f"What tells good links: {variant.scope}",
+        Axis("recall", "share", reach=(0.0, 1.0)),
+        Axis("precision", "share", reach=(0.0,)),
+        [*(Series(curve.name, curve.x, curve.y) for curve in variant.trade_offs), _everything(variant)],
+    )
 
 
 def _everything(variant: Variant) -> Series:

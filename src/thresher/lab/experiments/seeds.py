@@ -143,35 +143,51 @@ def _seeding(evidence: Evidence, seeds: list[int], visited: Numbers, gained: Num
 
 
 def picture(result: SeedQuality) -> str:
-    """Crawls as points, with the lines through them: by yield of documents, and by Badness."""
-    by_documents, _, by_badness = result.relations
+    """Crawls as points, with the lines through them: by both yields, and by Badness."""
+    documents, bytes_, badness = result.relations
     known = [one for one in result.crawls if one.seed_badness is not None]
-    charts = [
-        _scatter(
-            "Yield of the crawl against yield of its seeds",
-            Axis("documents kept, of the seeds", "share", reach=(0.0, 1.0)),
-            [one.seed_document_yield for one in result.crawls],
-            [one.crawl.document_yield for one in result.crawls],
-            by_documents.fit,
-        ),
-        _scatter(
-            "Yield of the crawl against Badness of its seeds",
-            Axis("Badness of the seeds, on average"),
-            [one.seed_badness or 0.0 for one in known],
-            [one.crawl.document_yield for one in known],
-            by_badness.fit,
-        ),
-    ]
-    return draw(charts)
+    kept = Axis("documents kept, of the crawl", "share", reach=(0.0,))
+    text = Axis("text kept, of the crawl", "share", reach=(0.0,))
+    of_crawls = [one.crawl.document_yield for one in result.crawls]
+    return draw(
+        [
+            Chart(
+                "Documents: the crawl against its seeds",
+                Axis("documents kept, of the seeds", "share", reach=(0.0, 1.0)),
+                kept,
+                _series([one.seed_document_yield for one in result.crawls], of_crawls, documents.fit),
+            ),
+            Chart(
+                "Bytes: the crawl against its seeds",
+                Axis("text kept, of the seeds", "share", reach=(0.0,)),
+                text,
+                _series(
+                    [one.seed_byte_yield for one in result.crawls],
+                    [one.crawl.byte_yield for one in result.crawls],
+                    bytes_.fit,
+                ),
+            ),
+            Chart(
+                "The crawl against the Badness of its seeds",
+                Axis("Badness of the seeds, on average", reach=(0.0,)),
+                kept,
+                _series(
+                    [one.seed_badness or 0.0 for one in known],
+                    [one.crawl.document_yield for one in known],
+                    badness.fit,
+                ),
+            ),
+        ]
+    )
 
 
-def _scatter(title: str, across: Axis, x: list[float], y: list[float], line: Fit | None) -> Chart:
-    series = [Series(f"{len(x)} crawls", x, y, "points")]
-    if line:
-        ends = [min(x), max(x)]
-        heights = [line.intercept + line.slope * end for end in ends]
-        name = (
-            f"{line.intercept:.3f} {line.slope:+.3f} x, R² = {line.r2:.2f} (adjusted {line.adjusted_r2:.2f})"
-        )
-        series.append(Series(name, ends, heights))
-    return Chart(title, across, Axis("documents kept, of the crawl", "share", reach=(0.0,)), series)
+def _series(x: list[float], y: list[float], line: Fit | None) -> list[Series]:
+    """The points, and the line through them as far as a yield can be."""
+    points = Series(f"{len(x)} crawls", x, y, "points")
+    if line is None:
+        return [points]
+    along = np.linspace(min(x), max(x), 100)
+    heights = line.intercept + line.slope * along
+    formula = f"{line.intercept:.3f} {'−' if line.slope < 0 else '+'} {abs(line.slope):.3f} x"
+    name = f"{formula}, R² = {line.r2:.2f} (adjusted {line.adjusted_r2:.2f})"
+    return [points, Series(name, along[heights >= 0], heights[heights >= 0])]

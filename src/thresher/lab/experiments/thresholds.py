@@ -156,7 +156,7 @@ def _rule(visits: _Visits, threshold: str, min_pages: int, min_bytes: int) -> Ru
 
 
 def picture(result: Thresholds) -> str:
-    """What is saved and lost by rules, the paper's Table 1 as a line, and the average yield over the crawl."""
+    """The average yield over the crawl under each rule, and the paper's Table 1 as lines."""
     everything = result.levels[0]
     above = result.levels[1:]
     return draw(
@@ -164,7 +164,7 @@ def picture(result: Thresholds) -> str:
             Chart(
                 "Average yield over the crawl, with poor domains closed",
                 Axis("downloaded", "bytes", reach=(0.0,)),
-                Axis("text kept per byte downloaded", reach=(0.0,)),
+                Axis("text kept, of what was downloaded", "share", reach=(0.0,)),
                 [
                     Series(rule.threshold or "none closed", rule.downloaded, rule.average)
                     for rule in result.rules
