@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from thresher.cli.app import AsJson, Directory, Many, app, print_json, say, show
-from thresher.config import ConfigError, size
+from thresher.config import size
 
 experiment = App(
     name="experiment",
@@ -53,8 +53,6 @@ def seeds(
     seed
         Another number, other random pages.
     """
-    _at_least("--crawls", crawls, 0)
-    _at_least("--group", group, 1)
     limit = size(max_bytes) if max_bytes else 0
     settings = {"crawls": crawls, "group": group, "max_bytes": limit, "seed": seed}
     _perform("seeds", directory, lang, settings, plot, json)
@@ -158,11 +156,6 @@ def domains(
         Bytes of a snapshot: 400M; a fiftieth of the crawl if left out.
     """
     _perform("domains", directory, lang, {"every": size(every) if every else 0}, plot, json)
-
-
-def _at_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise ConfigError(f"{name} {value} is too few; try {least} or more")
 
 
 def _perform(

@@ -24,6 +24,8 @@ BELOW = 62  # the plot: ticks, the label of the axis, air
 LETTER, SLIM, BROAD = 7.2, 4.4, 10.5  # pixels that a letter takes: nobody can measure text without a font
 LONGEST = 60  # letters of a name in the legend
 PLENTY = 1e100  # beyond it, no number is drawn
+CROWD = 5_000  # points that are many enough to be drawn on whole pixels
+FAR = 1e5  # pixels: as far from the plot as a rule goes
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d")
 DASHES = ("", "7 3", "2 3", "9 3 2 3")  # for the series after as many as there are colours
 INK, PALE, GRID = "#222222", "#666666", "#e4e4e4"
@@ -99,7 +101,7 @@ class _Scale(NamedTuple):
 
     def __call__(self, values: Reals) -> Reals:
         share = ((np.log10(values) if self.log else values) - self.low) / (self.high - self.low)
-        places: Reals = self.start + share * (self.end - self.start)
+        places: Reals = np.clip(self.start + share * (self.end - self.start), -FAR, FAR)
         return places
 
 
@@ -275,7 +277,8 @@ def _styles(series: Sequence[Series]) -> Iterator[str]:
 def _mark(series: Series, x: Reals, y: Reals, style: str) -> str:
     """The points or the line of a series; of what falls onto the same place, no more than can be seen."""
     if series.shape == "points":
-        places = dict.fromkeys(zip(x.round(1).tolist(), y.round(1).tolist(), strict=True))
+        exact = 1 if len(x) < CROWD else 0
+        places = dict.fromkeys(zip(x.round(exact).tolist(), y.round(exact).tolist(), strict=True))
         path = "".join(f"M{across:g} {down:g}h0" for across, down in places)
     else:
         chosen = _visible(x, y)
@@ -303,7 +306,7 @@ def _name(name: str, across: Reals, down: Reals, x: _Scale, y: _Scale) -> str:
 
 def _visible(x: Reals, y: Reals) -> NDArray[np.int64]:
     """The first, lowest, highest and last of all points that follow each other in one column of pixels."""
-    column = np.floor(np.clip(x, -1e6, 1e6)).astype(np.int64)
+    column = np.floor(x).astype(np.int64)
     starts = np.flatnonzero(np.diff(column, prepend=column[0] - 1))
     chosen: set[int] = set()
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(x)], strict=True):

@@ -19,7 +19,7 @@ from thresher.lab.experiments.evidence import Evidence, Flags, Numbers
 from thresher.lab.experiments.figures import Fit, Portion, fit, portion, portions, snapshots
 from thresher.lab.plot import Axis, Chart, Series, draw
 
-PHASES = 5
+PHASES, MOST_PHASES = 5, 1_000
 BURN_IN = 0.1  # size of the first phase, in others
 BADNESS, BOILERPLATE = 10.0, 0.5  # the paper's bounds for URLs to begin with
 OF_ALL = 0.5  # of the record that is crawled: with nothing left out, both crawls would end alike
@@ -100,8 +100,8 @@ def run(
     boilerplate: float = BOILERPLATE,
 ) -> CyclicSelection:
     """A crawl in phases and one without a break, from the seeds of the crawl and of the same size."""
-    if phases < 2:
-        raise ConfigError(f"--phases {phases} is no cycle; try {PHASES}")
+    if not 2 <= phases <= MOST_PHASES:
+        raise ConfigError(f"--phases {phases} is no number from 2 to {MOST_PHASES}; try {PHASES}")
     evidence.need_links()
     total = max_bytes or int(OF_ALL * int(evidence.record.bytes.sum()))
     seeds = evidence.need_seeds()

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from thresher.crawl.yields import compile_threshold
+from thresher.config import ConfigError
 from thresher.lab.experiments.evidence import Evidence
 from thresher.lab.experiments.figures import Portion, portion, portions, snapshots
+from thresher.lab.experiments.thresholds import computed
 from thresher.lab.plot import Axis, Chart, Series, draw
 
 SNAPSHOTS = 50
+MANY = 10_000  # snapshots; more are no figure that anybody looks at
 LINES = (1.0, 0.1, 0.01, 0.001)  # yields that are drawn to compare with
 
 
@@ -49,7 +52,10 @@ class Domains(Struct, frozen=True):
 def run(evidence: Evidence, *, every: int = 0) -> Domains:
     """The domains of a crawl, and its yield per so many bytes: a fiftieth of the crawl if left out."""
     record = evidence.record
-    size = every or max(1, int(record.bytes.sum()) // SNAPSHOTS)
+    total = int(record.bytes.sum())
+    size = every or max(1, total // SNAPSHOTS)
+    if total // size > MANY:
+        raise ConfigError(f"--every {size} makes {total // size:,} snapshots; try {-(-total // SNAPSHOTS)}")
     visits = evidence.visits(np.arange(len(record.urls)))
     order = np.argsort(evidence.depths, kind="stable")
     by_depth = portions(visits.only(order), evidence.depths[order])
@@ -119,12 +125,11 @@ def _points(domains: list[Domain]) -> tuple[list[int], list[int]]:
     return [one.bytes for one in domains], [one.text_bytes for one in domains]
 
 
-def _rule(result: Domains, reach: np.ndarray) -> list[Series]:
+def _rule(result: Domains, reach: NDArray[np.float64]) -> list[Series]:
     """Below this line a domain is closed, if its pages are of average size."""
     pages = sum(one.pages for one in result.domains)
     if not result.threshold or not pages:
         return []
-    bound = compile_threshold(result.threshold)
     average = max(result.whole.bytes / pages, 1.0)
-    text = [float(size) * bound(max(1, round(size / average))) for size in reach.tolist()]
-    return [Series(f"t(n), pages of {average / 1000:.0f} kB", reach, text, "rule")]
+    bounds = computed(result.threshold, (max(1, round(size / average)) for size in reach.tolist()))
+    return [Series(f"t(n), pages of {average / 1000:.0f} kB", reach, reach * bounds, "rule")]

@@ -95,9 +95,9 @@ def gains(record: Record, visited: Numbers) -> Numbers:
     return gained
 
 
-def _parents(record: Record, sources: list[str]) -> Numbers:
-    numbers = record.numbers
-    return np.array([numbers.get(url.partition("://")[2], NOBODY) for url in sources], np.int64)
+def _parents(record: Record, sources: list[str | None]) -> Numbers:
+    keys = ((url or "").partition("://")[2] for url in sources)
+    return np.array([record.numbers.get(key, NOBODY) for key in keys], np.int64)
 
 
 def _column(table: pa.Table, name: str) -> list[Any]:

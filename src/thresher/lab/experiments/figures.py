@@ -24,7 +24,7 @@ class Visits(NamedTuple):
     documents: NDArray[np.bool_]  # a page was read
     gained: Numbers  # bytes of text that it added to the corpus
 
-    def only(self, which: NDArray[np.generic]) -> Visits:
+    def only(self, which: NDArray[np.generic] | slice) -> Visits:
         """Some of the visits, or all in another order."""
         return Visits(self.bytes[which], self.documents[which], self.gained[which])
 
@@ -55,8 +55,7 @@ def portions(visits: Visits, places: Numbers) -> dict[int, Portion]:
     before = (np.cumsum(visits.bytes) - visits.bytes)[starts].tolist()
     parts = zip(names.tolist(), starts.tolist(), [*starts[1:].tolist(), len(places)], before, strict=True)
     return {
-        name: portion(visits.only(np.arange(start, end)), downloaded)
-        for name, start, end, downloaded in parts
+        name: portion(visits.only(slice(start, end)), downloaded) for name, start, end, downloaded in parts
     }
 
 

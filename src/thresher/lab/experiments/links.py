@@ -8,6 +8,8 @@ stand in no block, as those of sitemaps and feeds, have no context and are set a
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -130,18 +132,19 @@ def run(evidence: Evidence) -> LinkContext:
 def _links(evidence: Evidence) -> _Links:
     """The links that a crawler may follow, to targets that were read as pages."""
     numbers, documents = evidence.record.numbers, evidence.documents
-    rows: list[tuple[int, int, float, float | None, float | None]] = []
     columns = ("source", "target", "boilerplate", "source_badness", "weight", "rel")
+    sources, targets = array("q"), array("q")  # there may be many millions
+    scores = array("d"), array("d"), array("d")
     for batch in open_corpus(evidence.directory).batches("links", columns):
-        for source, target, boilerplate, badness, weight, rel in zip(
-            *(batch[name].to_pylist() for name in columns), strict=True
-        ):
+        for source, target, *said, rel in zip(*(batch[name].to_pylist() for name in columns), strict=True):
             first, second = numbers.get(source.partition("://")[2]), numbers.get(target.partition("://")[2])
             if first is None or second is None or first == second or "nofollow" in (rel or ""):
                 continue
             if documents[second]:
-                rows.append((first, second, boilerplate, badness, weight))
-    sources, targets, *scores = zip(*rows, strict=True) if rows else ((),) * 5
+                sources.append(first)
+                targets.append(second)
+                for column, score in zip(scores, said, strict=True):
+                    column.append(math.nan if score is None else score)
     return _Links(
         np.array(sources, np.int64),
         np.array(targets, np.int64),
@@ -236,7 +239,7 @@ def picture(result: LinkContext) -> str:
         [
             Chart("Badness of pages that link", Axis("Badness of the linking page"), share, badness),
             Chart("Boilerplate scores of links", Axis("score of the link's block"), share, boilerplate),
-            *map(_trade_offs, firsts),
+            *(_trade_offs(variant) for variant in firsts if any(curve.x for curve in variant.trade_offs)),
         ]
     )
 

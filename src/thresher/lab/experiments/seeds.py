@@ -22,7 +22,7 @@ from thresher.lab.simulate import Terms, simulate
 
 ENOUGH_SEEDS = 20  # of which at least …
 ENOUGH_DOCUMENTS = 20  # … so many documents were found
-CRAWLS = 40
+CRAWLS, MANY = 40, 10_000
 GROUP = 5  # seeds of a crawl on paper
 PAPER_R2 = 0.7831
 
@@ -60,13 +60,16 @@ def run(
     evidence: Evidence, *, crawls: int = 0, group: int = GROUP, max_bytes: int = 0, seed: int = 1
 ) -> SeedQuality:
     """Seeds against the crawls that grew from them: replayed if asked for, or if seeds are few."""
+    for option, value, least in (("--crawls", crawls, 0), ("--group", group, 1)):
+        if not least <= value <= MANY:
+            raise ConfigError(f"{option} {value} is no number from {least} to {MANY:,}")
     found = [] if crawls else list(_found(evidence))
     good = [one for one in found if one.crawl.documents >= ENOUGH_DOCUMENTS]
     way: Way = "found"
     if len(good) < ENOUGH_SEEDS:
         way = "replayed"
         count = crawls or CRAWLS
-        limit = max_bytes or math.ceil(int(evidence.record.bytes.sum()) / count)
+        limit = max_bytes or _size(evidence, count)
         found = list(_replayed(evidence, count, group, limit, Random(seed)))
         good = [one for one in found if one.crawl.documents >= ENOUGH_DOCUMENTS]
     if not good:
@@ -75,6 +78,12 @@ def run(
             "or let the crawls on paper be larger with --max-bytes"
         )
     return SeedQuality(way, good, len(found) - len(good), list(_relations(good)))
+
+
+def _size(evidence: Evidence, crawls: int) -> int:
+    """Bytes of each crawl on paper: its share of the record, but documents enough in any case."""
+    total, documents = int(evidence.record.bytes.sum()), int(evidence.documents.sum())
+    return math.ceil(total * max(1 / crawls, 3 * ENOUGH_DOCUMENTS / max(documents, 1)))
 
 
 def _relations(crawls: Sequence[Seeding]) -> Iterator[Relation]:

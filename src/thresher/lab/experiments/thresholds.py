@@ -7,12 +7,13 @@ it later is saved and lost. What other domains were found through it is not know
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from thresher.config import ConfigError
 from thresher.crawl.yields import compile_threshold
 from thresher.lab.experiments.evidence import Evidence
 from thresher.lab.experiments.figures import ratio
@@ -90,6 +91,17 @@ def run(
     return Thresholds(pages, size, _levels(visits), [_rule(visits, one, pages, size) for one in wanted])
 
 
+def computed(threshold: str, pages: Iterable[int]) -> NDArray[np.float64]:
+    """t(n) for numbers of pages; ConfigError where it has no value for one of them."""
+    try:
+        t = compile_threshold(threshold)
+        return np.array([float(t(n)) for n in pages])
+    except (ArithmeticError, ValueError):
+        raise ConfigError(
+            f"the threshold {threshold!r} has no value for some numbers of pages n; try {RULES[2]!r}"
+        ) from None
+
+
 def _visits(evidence: Evidence) -> _Visits:
     received = evidence.record.bytes > 0  # as in a crawl: what brought nothing is no page of its domain
     domain = np.unique(np.array(evidence.domains)[received], return_inverse=True)[1].astype(np.int64)
@@ -130,9 +142,8 @@ def _rule(visits: _Visits, threshold: str, min_pages: int, min_bytes: int) -> Ru
     """The crawl under one rule: what follows the page after which a domain is too poor is left out."""
     poor = np.zeros(len(visits.domain), np.bool_)
     if threshold and len(poor):
-        bound = compile_threshold(threshold)
         most = int(visits.domain_pages.max())
-        t = np.array([bound(pages) for pages in range(1, most + 1)])[visits.domain_pages - 1]
+        t = computed(threshold, range(1, most + 1))[visits.domain_pages - 1]
         old = (visits.domain_pages >= min_pages) & (visits.domain_bytes >= min_bytes)
         poor = old & (visits.domain_text / visits.domain_bytes < t)
     closed_at = np.full(visits.domains, np.iinfo(np.int64).max)
