@@ -433,6 +433,12 @@ def test_without_an_outcome_of_a_seed_the_cure_is_told(evidence: Evidence) -> No
         cyclic.run(evidence._replace(depths=evidence.depths + 1))
 
 
+def test_a_picture_for_nowhere_is_told_before_anything_is_done(corpus: Path, tmp_path: Path) -> None:
+    nowhere = tmp_path / "missing" / "picture.svg"
+    with pytest.raises(ConfigError, match="give --plot another place"):
+        app(["experiment", "domains", str(corpus), "--plot", str(nowhere)], result_action="return_value")
+
+
 @pytest.mark.parametrize("name", ["thresholds", "domains"])
 def test_tables_alone_are_enough_for_what_needs_no_links(linkless: Path, name: str) -> None:
     made = EXPERIMENTS[name]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from thresher.cli.app import AsJson, Directory, Many, app, print_json, say, show
-from thresher.config import size
+from thresher.config import ConfigError, size
 
 experiment = App(
     name="experiment",
@@ -167,6 +167,8 @@ def _perform(
     from thresher.lab.experiments import EXPERIMENTS, replace, report, save
     from thresher.lab.experiments.evidence import gather
 
+    if plot and not plot.parent.is_dir():
+        raise ConfigError(f"{plot.parent} is no directory; make it, or give --plot another place")
     evidence = gather(directory, language_code(lang) if lang else "")
     made = EXPERIMENTS[name]
     result = made.run(evidence, **settings)
