@@ -1,0 +1,263 @@
+"""Does the context of a link tell whether its target is kept? (HeidiX, experiment 3.)
+
+A rule says of each link whether to follow it; what became of its target says whether that was right. Only targets
+that were read as pages count. Links to other hosts and links inside a host are apart, for the paper looked at the
+first alone. A crawler decides on the first link to a URL that it meets; all links are a second variant. Links that
+stand in no block, as those of sitemaps and feeds, have no context and are set aside.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from thresher.config import ConfigError
+from thresher.lab.experiments.evidence import Evidence
+from thresher.lab.experiments.figures import ratio
+from thresher.lab.plot import Axis, Chart, Series, Shape, draw
+from thresher.read.links import UNKNOWN
+from thresher.store.corpus import open as open_corpus
+
+BADNESS, BOILERPLATE = 10.0, 0.5  # the paper's thresholds
+CURVE = 100  # points of a curve that is stored
+WORST_BADNESS = 50.0  # as far as the paper's figure goes
+
+Scope = Literal["other hosts", "own host"]
+Chosen = Literal["", "paper's", "best"]
+Counted = Literal["first link", "every link"]
+Reals = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+class Confusion(Struct, frozen=True):
+    """A rule for following links, and how often it was right."""
+
+    rule: str
+    threshold: float | None
+    chosen: Chosen  # how the threshold came about; the best one is chosen by hindsight
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+    precision: float  # of the links to follow, those that lead to a page that is kept
+    recall: float  # of the links that lead to a page that is kept, those to follow
+    f1: float
+
+
+def confusion(
+    rule: str, threshold: float | None, chosen: Chosen, positives: tuple[int, int], negatives: tuple[int, int]
+) -> Confusion:
+    """A rule with its true and false positives, and its true and false negatives."""
+    (right, wrong), (spared, missed) = positives, negatives
+    precision, recall = ratio(right, right + wrong), ratio(right, right + missed)
+    f1 = ratio(2 * right, 2 * right + wrong + missed)
+    return Confusion(rule, threshold, chosen, right, wrong, missed, spared, precision, recall, f1)
+
+
+PAPER = (
+    confusion("Badness", BADNESS, "paper's", (69_273, 237_959), (342_430, 61_430)),
+    confusion("boilerplate", BOILERPLATE, "paper's", (83_650, 58_039), (522_350, 47_053)),
+)
+
+
+class Curve(Struct, frozen=True):
+    """Points of a line in a picture."""
+
+    name: str
+    x: list[float]
+    y: list[float]
+
+
+class Variant(Struct, frozen=True):
+    """The rules on one choice of links."""
+
+    scope: Scope
+    counted: Counted
+    links: int
+    set_aside: int  # links without a context
+    rules: list[Confusion]
+    badness: list[Curve]  # share of links to kept and other pages whose page has at least that Badness
+    boilerplate: list[Curve]  # … whose block has at least that score
+    trade_offs: list[Curve]  # precision against recall, for each score
+
+
+class LinkContext(Struct, frozen=True):
+    """All variants, and the paper's figures to compare with."""
+
+    variants: list[Variant]
+    paper: tuple[Confusion, ...] = PAPER
+
+
+class _Links(NamedTuple):
+    """Columns of links between URLs that were fetched, in the order in which they were met."""
+
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    boilerplate: Reals
+    badness: Reals  # NaN: unknown
+    weight: Reals
+
+    def only(self, which: NDArray[np.generic]) -> _Links:
+        return _Links(*(column[which] for column in self))
+
+
+def run(evidence: Evidence) -> LinkContext:
+    """Every rule on the links to other hosts and on those inside hosts, on first links and on all."""
+    links = _links(evidence)
+    if not len(links.targets):
+        evidence.need_links()
+        raise ConfigError(f"{evidence.directory} has no links to pages that it read; crawl on")
+    hosts = np.unique(evidence.record.hosts, return_inverse=True)[1]
+    own = hosts[links.sources] == hosts[links.targets]
+    scopes: tuple[tuple[Scope, Flags], ...] = (("other hosts", ~own), ("own host", own))
+    _, firsts = np.unique(links.targets, return_index=True)
+    first = np.zeros(len(own), np.bool_)
+    first[firsts] = True
+    counts: tuple[tuple[Counted, Flags], ...] = (("first link", first), ("every link", np.ones_like(first)))
+    return LinkContext(
+        [
+            _variant(scope, counted, links.only(inside & which), evidence)
+            for counted, which in counts
+            for scope, inside in scopes
+        ]
+    )
+
+
+def _links(evidence: Evidence) -> _Links:
+    """The links that a crawler may follow, to targets that were read as pages."""
+    numbers, documents = evidence.record.numbers, evidence.documents
+    columns = ("source", "target", "boilerplate", "source_badness", "weight", "rel")
+    sources, targets = array("q"), array("q")  # there may be many millions
+    scores = array("d"), array("d"), array("d")
+    for batch in open_corpus(evidence.directory).batches("links", columns):
+        for source, target, *said, rel in zip(*(batch[name].to_pylist() for name in columns), strict=True):
+            first, second = numbers.get(source.partition("://")[2]), numbers.get(target.partition("://")[2])
+            if first is None or second is None or first == second or "nofollow" in (rel or ""):
+                continue
+            if documents[second]:
+                sources.append(first)
+                targets.append(second)
+                for column, score in zip(scores, said, strict=True):
+                    column.append(math.nan if score is None else score)
+    return _Links(
+        np.array(sources, np.int64),
+        np.array(targets, np.int64),
+        *(np.array(column, np.float64) for column in scores),
+    )
+
+
+def _variant(scope: Scope, counted: Counted, links: _Links, evidence: Evidence) -> Variant:
+    placed = links.boilerplate != UNKNOWN
+    set_aside = int((~placed).sum())
+    links = links.only(placed)
+    kept = evidence.gained[links.targets] > 0
+    good = links.badness <= BADNESS
+    both = np.where(good, -links.boilerplate, -np.inf)
+    rules = [
+        _judged("every link", np.ones_like(kept), kept),
+        _judged("Badness", good, kept, BADNESS, "paper's"),
+        _judged("boilerplate", links.boilerplate <= BOILERPLATE, kept, BOILERPLATE, "paper's"),
+        _best("boilerplate", -links.boilerplate, kept, -1),
+        _judged("both", good & (links.boilerplate <= BOILERPLATE), kept, BOILERPLATE, "paper's"),
+        _best("both", both, kept, -1),
+        _best("weight", links.weight, kept, 1),
+    ]
+    scores = {"Badness": -links.badness, "boilerplate": -links.boilerplate, "weight": links.weight}
+    return Variant(
+        scope,
+        counted,
+        len(kept),
+        set_aside,
+        rules,
+        list(_shares_above(links.badness, kept, np.arange(WORST_BADNESS + 1))),
+        list(_shares_above(links.boilerplate, kept, np.linspace(0.0, 1.0, 51))),
+        [_trade_off(name, score, kept) for name, score in scores.items()],
+    )
+
+
+def _judged(
+    rule: str, follow: Flags, kept: Flags, threshold: float | None = None, chosen: Chosen = ""
+) -> Confusion:
+    right, wrong = int((follow & kept).sum()), int((follow & ~kept).sum())
+    missed = int(kept.sum()) - right
+    return confusion(rule, threshold, chosen, (right, wrong), (len(kept) - right - wrong - missed, missed))
+
+
+def _swept(score: Reals, kept: Flags) -> tuple[Reals, NDArray[np.int64], NDArray[np.int64]]:
+    """Every threshold from the highest down, with the links at or above it: those to kept pages, and all.
+
+    A link without a score is never followed.
+    """
+    known = np.isfinite(score)
+    order = np.argsort(-score[known], kind="stable")
+    sorted_score = score[known][order]
+    last = np.flatnonzero(np.diff(sorted_score, append=np.nan) != 0)  # equal scores are followed together
+    return sorted_score[last], kept[known][order].cumsum()[last], last + 1
+
+
+def _best(rule: str, score: Reals, kept: Flags, sign: int) -> Confusion:
+    """The threshold that would have been best; `sign` makes the score what it was measured as."""
+    thresholds, right, followed = _swept(score, kept)
+    if not len(thresholds):
+        return _judged(rule, np.zeros_like(kept), kept)
+    place = int(np.argmax(2 * right / (followed + kept.sum())))
+    return _judged(rule, score >= thresholds[place], kept, sign * float(thresholds[place]), "best")
+
+
+def _shares_above(score: Reals, kept: Flags, bounds: Reals) -> Iterator[Curve]:
+    """The paper's Figures 4 and 5: of the links to kept and to other pages, the share with at least each score."""
+    for name, which in (("kept", kept), ("not kept", ~kept)):
+        values = np.sort(score[which & ~np.isnan(score)])
+        above = len(values) - np.searchsorted(values, bounds)
+        yield Curve(name, bounds.tolist(), (above / max(len(values), 1)).tolist())
+
+
+def _trade_off(name: str, score: Reals, kept: Flags) -> Curve:
+    """Precision against recall for thresholds of one score."""
+    _, right, followed = _swept(score, kept)
+    if not kept.any() or not len(right):
+        return Curve(name, [], [])
+    recall = right / kept.sum()
+    wanted = np.linspace(0.02, 1.0, CURVE)  # precision among a handful of links says nothing
+    places = np.unique(np.searchsorted(recall, wanted[wanted <= recall[-1]]))
+    return Curve(name, recall[places].tolist(), (right / followed)[places].tolist())
+
+
+def picture(result: LinkContext) -> str:
+    """The paper's two figures for first links, then precision against recall: to other hosts, and inside hosts."""
+    firsts = [variant for variant in result.variants if variant.counted == "first link" and variant.links]
+    share = Axis("links at or above", "share", reach=(0.0, 1.0))
+    badness = [line for variant in firsts for line in _lines(variant.badness, variant.scope)]
+    boilerplate = [line for variant in firsts for line in _lines(variant.boilerplate, variant.scope)]
+    return draw(
+        [
+            Chart("Badness of pages that link", Axis("Badness of the linking page"), share, badness),
+            Chart("Boilerplate scores of links", Axis("score of the link's block"), share, boilerplate),
+            *(_trade_offs(variant) for variant in firsts if any(curve.x for curve in variant.trade_offs)),
+        ]
+    )
+
+
+def _lines(curves: Sequence[Curve], scope: Scope) -> list[Series]:
+    shape: Shape = "line" if scope == "other hosts" else "dashes"
+    return [Series(f"{curve.name}, {scope}", curve.x, curve.y, shape) for curve in curves]
+
+
+def _trade_offs(variant: Variant) -> Chart:
+    return Chart(
+        f"What tells good links: {variant.scope}",
+        Axis("recall", "share", reach=(0.0, 1.0)),
+        Axis("precision", "share", reach=(0.0,)),
+        [*(Series(curve.name, curve.x, curve.y) for curve in variant.trade_offs), _everything(variant)],
+    )
+
+
+def _everything(variant: Variant) -> Series:
+    precision = variant.rules[0].precision
+    return Series("every link", [0.0, 1.0], [precision, precision], "rule")

@@ -1,0 +1,56 @@
+"""Harvests of simulated crawls as a picture: how much text for how much downloading, and by when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from thresher.lab.plot import Axis, Chart, Series, draw
+from thresher.lab.simulate import Harvest
+
+
+def harvest_plot(harvests: Sequence[tuple[str, Harvest]], best: Harvest) -> str:
+    """Named harvests beside the ideal one as SVG: text kept against bytes downloaded, and against time.
+
+    A harvest whose clock stood still, as that of the oracle, is left out of the second.
+    """
+    text = Axis("text kept", "bytes", reach=(0.0,))
+    timed = [(name, harvest) for name, harvest in harvests if harvest.seconds[-1:].sum() > 0]
+    furthest = max((float(harvest.downloaded[-1:].sum()) for _, harvest in harvests), default=0.0)
+    charts = [
+        Chart(
+            "Text for bytes downloaded",
+            Axis("downloaded", "bytes", reach=(0.0,)),
+            text,
+            [_by_bytes(name, harvest) for name, harvest in harvests] + [_ideal(best, furthest)],
+        )
+    ]
+    if timed:
+        charts.append(
+            Chart(
+                "Text in time",
+                Axis("time of the crawl", "seconds", reach=(0.0,)),
+                text,
+                [
+                    Series(name, np.append(0.0, harvest.seconds), np.append(0, harvest.text))
+                    for name, harvest in timed
+                ],
+            )
+        )
+    return draw(charts)
+
+
+def _by_bytes(name: str, harvest: Harvest) -> Series:
+    return Series(name, np.append(0, harvest.downloaded), np.append(0, harvest.text))
+
+
+def _ideal(best: Harvest, furthest: float) -> Series:
+    """It stays where it is after its last page, as far as others go."""
+    end = max(furthest, float(best.downloaded[-1:].sum()))
+    return Series(
+        "ideal",
+        np.concatenate([[0], best.downloaded, [end]]),
+        np.concatenate([[0], best.text, [best.text[-1:].sum()]]),
+        "dashes",
+    )
