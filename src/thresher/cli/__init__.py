@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from thresher.cli import corpora, crawling, lab, languages  # noqa: F401 - each adds its commands to the app
+from thresher.cli import (  # noqa: F401 - each adds its commands to the app
+    corpora,
+    crawling,
+    lab,
+    languages,
+    sample,
+    seeds,
+)
 from thresher.cli.app import DONE, FAULT, INTERRUPTED, USAGE, app, leave
 from thresher.config import ConfigError
 
