@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +14,12 @@ from thresher.cli.visiting import Connections, ConnectTo, Contact, Delay, counti
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
     from thresher.crawl.appraise import Appraisal
+
+# Columns with their least width: score, yield, bytes of text, Badness, boilerplate, links inside and out.
+FIGURES = {"score": 5, "yield": 5, "text": 7, "bad": 4, "boil": 4, "links": 5}
 
 
 @app.command
@@ -61,7 +65,8 @@ def seeds(
         for seed in found.seeds:
             print_json(seed)
     else:
-        show(_table(found.seeds))
+        for table in _tables(found.seeds):
+            show(table)
     good = sum(seed.good for seed in found.seeds)
     if output is not None:
         output.write_text(seed_list(found.seeds), "utf-8")
@@ -72,34 +77,41 @@ def seeds(
     sys.exit(DONE if good else FAULT)
 
 
-def _table(seeds: Sequence[Appraisal]) -> Table:
-    """Candidates for people: those that are good with their figures, the others with the reason."""
+def _tables(seeds: Sequence[Appraisal]) -> Iterator[Table]:
+    """Candidates for people: the pages with their figures, then those that could not be visited."""
     from rich.table import Table
+
+    pages = Table(box=None, padding=(0, 1), collapse_padding=True, pad_edge=False, header_style="bold")
+    for name, width in FIGURES.items():
+        pages.add_column(name, justify="right", no_wrap=True, min_width=width)
+    pages.add_column("languages", no_wrap=True, min_width=7)
+    pages.add_column("verdict", no_wrap=True, min_width=8)
+    pages.add_column("seed", no_wrap=True, min_width=10)
+    failures = Table(box=None, padding=(0, 1), collapse_padding=True, pad_edge=False, header_style="bold")
+    for name in ("failed", "seed"):
+        failures.add_column(name, no_wrap=True)
+    for seed in seeds:
+        table = failures if seed.verdict is None else pages
+        table.add_row(*_cells(seed), style="" if seed.good else "dim")
+    yield from (table for table in (pages, failures) if table.row_count)
+
+
+def _cells(seed: Appraisal) -> list[Text]:
+    """A candidate's row."""
     from rich.text import Text
 
     from thresher.terminal import amount, harmless
 
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    for name in ("seed", "score", "yield", "text", "languages", "bad", "boiler", "own", "other", "verdict"):
-        table.add_column(
-            name, justify="left" if name in ("seed", "languages", "verdict") else "right", no_wrap=True
-        )
-    for seed in seeds:
-        languages = " ".join(f"{share.code} {share.share:.0%}" for share in seed.languages[:2])
-        cells = [
-            f"{seed.score:.3f}",
-            f"{seed.rate:.3f}",
-            amount(seed.text_bytes),
-            languages or "-",
-            "-" if seed.badness is None else f"{seed.badness:.1f}",
-            f"{seed.boilerplate:.0%}",
-            f"{seed.own_links:,}",
-            f"{seed.other_links:,}",
-        ]
-        if seed.verdict is None:
-            cells = [""] * len(cells)
-        why = "good" if seed.good else f"{seed.reason} {seed.detail}".strip()
-        style = "" if seed.good else "dim"
-        cells = [harmless(seed.url, 48), *cells, harmless(why, 60)]
-        table.add_row(*(Text(cell, style=style) for cell in cells))
-    return table
+    why = "good" if seed.good else f"{seed.reason} {seed.detail}".strip()
+    if seed.verdict is None:
+        return [Text(harmless(why, 40)), Text(harmless(seed.url))]
+    figures = (
+        f"{seed.score:.3f}",
+        f"{seed.rate:.3f}",
+        amount(seed.text_bytes),
+        "-" if seed.badness is None else f"{seed.badness:.1f}",
+        f"{seed.boilerplate:.0%}",
+        f"{seed.own_links:,}+{seed.other_links:,}",
+    )
+    languages = " ".join(f"{share.code} {share.share:.0%}" for share in seed.languages[:2]) or "-"
+    return [Text(cell) for cell in (*figures, languages, harmless(why, 24), harmless(seed.url))]

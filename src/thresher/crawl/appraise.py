@@ -27,11 +27,8 @@ LINKS_WORTH = 0.1  # as much as a page of which a tenth is text
 HALF = 50  # links that bring half of that
 MIN_LINKS = 5  # of a page that is good for its links alone: with fewer it is an error page or a splash screen
 MAX_VISIBLE = 100_000  # characters by which the language of a page is told that has little text
-OUTWEIGHED = (
-    "too little html",
-    "too short",
-    "too few bytes of language",
-)  # verdicts that links can outweigh
+# Verdicts on its text that the links of a page outweigh.
+OUTWEIGHED = ("noindex", "too little html", "too short", "too few bytes of language")
 
 
 class Appraisal(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from random import Random
 
 import uvloop
 from msgspec import Struct
+from xxhash import xxh3_128_digest
 
 from thresher.config import ConfigError, Scope
 from thresher.crawl.estimate import Estimate, estimate
@@ -76,6 +77,7 @@ class Sampler:
         self._gate = Gate(Scope())
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._facts: dict[bytes, _Facts] = {}  # by the key of the page's URL
+        self._first: dict[bytes, str] = {}  # what is seen on a host -> where it was seen first
         self._progress = progress
         self.walk = Walk(seeds, rng, walkers=walkers, jump=jump)
         self.failed = 0
@@ -96,7 +98,7 @@ class Sampler:
 
     async def _go(self, walker: int) -> None:
         """The way of one walker."""
-        while self.walk.pages < self._pages and self.walk.unseen:
+        while not self._is_over():
             if self.walk.unseen == len(
                 self._under_way
             ):  # nothing new is in reach before one of them is there
@@ -107,7 +109,11 @@ class Sampler:
                 await asyncio.sleep(0)  # a walk over what is known lets the others go on
             else:
                 await asyncio.shield(self._looking(url))
-            self.walk.arrive(walker, url)
+            if not self._is_over():  # another walker may have arrived at the last page meanwhile
+                self.walk.arrive(walker, url)
+
+    def _is_over(self) -> bool:
+        return self.walk.pages >= self._pages or not self.walk.unseen
 
     def _looking(self, url: str) -> asyncio.Task[None]:
         """The visit of a URL that is under way, begun now if nobody did."""
@@ -127,8 +133,9 @@ class Sampler:
             self.failed += 1
             self.walk.learn_nothing(url)
             return
-        self.walk.learn(url, visit.final, () if page.nofollow else self._links(page))
-        self._facts[key(visit.final)] = _facts(page)
+        known_as = self._first.setdefault(_fingerprint(visit.final, page), visit.final)
+        self.walk.learn(url, known_as, () if page.nofollow else self._links(page))
+        self._facts.setdefault(key(known_as), _facts(page))
         self._progress(self.walk.pages)
 
     def _links(self, page: Page) -> Iterator[str]:
@@ -156,6 +163,13 @@ class Sampler:
 def size_class(count: int) -> str:
     """The class of page sizes that so many bytes belong to."""
     return next((name for bound, name in SIZES if count < bound), LARGEST)
+
+
+def _fingerprint(url: str, page: Page) -> bytes:
+    """Equal for URLs of one host that show the same: session numbers make endlessly many of one page."""
+    visible = "\n".join(block.text for block in page.blocks)
+    what = f"{host_of(url)}\n{visible}" if visible else url
+    return xxh3_128_digest(what.encode("utf-8", "replace"))
 
 
 def _facts(page: Page) -> _Facts:
