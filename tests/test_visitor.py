@@ -26,7 +26,7 @@ WEB = ToyWeb(
     drip_seconds=0.1,
     crawl_delay=0.05,
     robots_broken=0.1,
-    error=0.03,
+    error=0.06,
     flaky=0.05,
     redirect=0.1,
     loop=0.03,
@@ -43,9 +43,11 @@ def config(**polite: Any) -> Config:
 def visits(server: Server, urls: list[str], settings: Config | None = None, **options: Any) -> list[Visit]:
     async def run() -> list[Visit]:
         address = parse_address(server.connect_to)
-        async with Visitor(settings or config(), connect_to=address, **options) as visitor:
-            async with aclosing(visitor.visit_all(urls)) as ended:
-                return [visit async for visit in ended]
+        async with (
+            Visitor(settings or config(), connect_to=address, **options) as visitor,
+            aclosing(visitor.visit_all(urls)) as ended,
+        ):
+            return [visit async for visit in ended]
 
     return asyncio.run(run())
 

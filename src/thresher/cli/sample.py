@@ -42,8 +42,8 @@ def sample(
 
     Walkers follow random links and jump to random URLs heard of. Popular pages, which such a walk visits too often,
     weigh as much less as the walk was likelier to come there. Shares come with 95 % intervals (a bootstrap over
-    walks from one jump to the next). The sample is one of the pages that the walk has heard of: the more pages,
-    the more of the web these are. Each page is downloaded once.
+    hosts). The sample is one of the pages that the walk has heard of: the more pages, the more of the web these
+    are. Each page is downloaded once.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from xxhash import xxh3_128_digest
 from thresher.config import ConfigError, Scope
 from thresher.crawl.estimate import Estimate, estimate
 from thresher.crawl.scope import Gate
-from thresher.crawl.visitor import Terms, Visitor, interruptible
+from thresher.crawl.visitor import KNOWN, Terms, Visitor, interruptible
 from thresher.crawl.walk import JUMP, Sampled, Walk
 from thresher.page import Page
 from thresher.url import host as host_of
@@ -58,7 +58,10 @@ class _Facts(Struct, frozen=True):
 
 
 class Sampler:
-    """Walkers over the web: each URL is visited once and remembered by its links."""
+    """Walkers over the web. A page is downloaded once and remembered by its links.
+
+    Only one that a redirect leads to while another walker is on the way there may be downloaded twice.
+    """
 
     def __init__(
         self,
@@ -124,11 +127,14 @@ class Sampler:
     async def _look(self, url: str) -> None:
         """Visit a URL and remember what is there."""
         try:
-            visit = await self._visitor.visit(url)
+            visit = await self._visitor.visit(url, known=self.walk.knows)
         finally:
             del self._under_way[url]
         self.downloaded += visit.downloaded
         page = visit.page
+        if visit.reason == KNOWN:
+            self.walk.learn_redirect(url, visit.final)
+            return
         if page is None or page.kind != "html" or page.fault:
             self.failed += 1
             self.walk.learn_nothing(url)

@@ -36,6 +36,7 @@ from thresher.page import Failure, Page, Reply, Verdict
 from thresher.url import host as host_of
 
 HOSTS_PER_CONNECTION = 5  # hosts that take turns at one connection: most of the time a host rests
+KNOWN = "leads to a known URL"
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 COMMIT_EVERY = 1_000  # visits, after which what is known of hosts may leave the memory
 
@@ -178,8 +179,11 @@ class Visitor:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
 
-    async def visit(self, url: str) -> Visit:
-        """Fetch a canonical URL, follow it where it leads, read and judge what is there."""
+    async def visit(self, url: str, *, known: Callable[[str], bool] = lambda _: False) -> Visit:
+        """Fetch a canonical URL, follow it where it leads, read and judge what is there.
+
+        A redirect to a URL that is known to whoever asks is not followed: the reason is then KNOWN.
+        """
         self._commit_now_and_then()
         at, spent, hops, tries = url, 0, 0, 1
         while True:
@@ -195,6 +199,8 @@ class Visitor:
             if onward is None or onward == at or hops == self._config.fetch.max_redirects:
                 reason, detail = _why_not(page or answer, onward)
                 return Visit(url, at, spent, reason=reason, detail=detail)
+            if known(onward):
+                return Visit(url, onward, spent, reason=KNOWN)
             at, hops = onward, hops + 1
 
     async def _take(self, url: str) -> tuple[Reply | Failure, Page | Failure | None]:
