@@ -9,13 +9,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from invariants import check_journal, start
-from thresher.config import Judging, Scope
+from thresher.cli import app
+from thresher.config import ConfigError, Judging, Scope
 from thresher.crawl.appraise import Appraisal, appraise, appraise_all, rank, seed_list
 from thresher.crawl.sample import sample, size_class
 from thresher.crawl.scope import Gate
@@ -184,25 +186,16 @@ def test_seeds_are_a_table_for_people_with_the_reason_of_those_that_failed(serve
     assert "1 of 2 are good seeds" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("seeds", "http://a.cz/", "--lang", "cs"), "--contact"),
-        (
-            ("sample", "--lang", "cs", "--seeds", "http://a.cz/", "--pages", "0", "--contact", "x"),
-            "--pages 0",
-        ),
-    ],
-)
-def test_what_cannot_be_used_is_named_with_the_cure(arguments: tuple[str, ...], words: str) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2 and words in done.stderr
+@pytest.mark.parametrize(("pages", "walkers", "words"), [(0, 1, "--pages 0"), (1, 0, "--walkers 0")])
+def test_a_sample_of_nothing_is_refused(pages: int, walkers: int, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        sample(["http://a.cz/"], Terms("cs", contact="me@example.org"), pages=pages, walkers=walkers)
 
 
 @pytest.mark.parametrize("command", ["seeds", "sample"])
-def test_each_command_has_help_with_an_example(command: str) -> None:
-    shown = run(command, "--help")
-    assert f"Example: thresher {command}" in shown.stdout
+def test_each_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    app.help_print([command])
+    assert f"Example: thresher {command}" in capsys.readouterr().out
 
 
 def test_a_sample_holds_each_page_once_with_what_is_true_of_it(tmp_path: Path, server: Server) -> None:
@@ -230,12 +223,10 @@ def test_a_sample_holds_each_page_once_with_what_is_true_of_it(tmp_path: Path, s
 
 
 def test_a_sample_of_more_pages_than_there_are_ends_with_all_of_them(server: Server) -> None:
-    common = ("--lang", "cs", "--delay", 0, "--connect-to", server.connect_to, "--json")
-    done = run("sample", "--seeds", *start(WEB), "--pages", 100_000, *common)
-    assert done.returncode == 0, done.stderr
+    taken = sample(start(WEB), Terms("cs", delay=0.0, connect_to=server.connect_to), pages=100_000)
     pages = reachable(WEB, start(WEB))
     there = {key(url) for url, what in pages if what.status == 200 and what.language}
-    sampled = {key(row["url"]) for row in rows(done)}
+    sampled = {key(row.url) for row in taken.rows}
     assert sampled <= there
     assert len(sampled) > 0.9 * len(there)  # but for those that only feeds and sitemaps name
 
@@ -244,13 +235,14 @@ def test_what_was_visited_before_an_interruption_is_not_lost(server: Server, can
     urls = gather([str(candidates)]).urls
     terms = Terms("cs", delay=0.0, connect_to=server.connect_to)
 
-    def interrupt(done: int) -> None:
-        if done == 3:
+    def interrupt(told: list[int], done: int) -> None:
+        if done == 3 and 3 not in told:
             os.kill(os.getpid(), signal.SIGINT)
+        told.append(done)
 
-    seeds = appraise_all(urls, terms, interrupt)
+    seeds = appraise_all(urls, terms, partial(interrupt, []))
     assert seeds.interrupted and 3 <= len(seeds.seeds) < len(urls)
-    taken = sample(urls, terms, pages=10_000, walkers=2, progress=interrupt)
+    taken = sample(urls, terms, pages=10_000, walkers=2, progress=partial(interrupt, []))
     assert taken.interrupted and 3 <= len(taken.rows) < 100
     assert sum(row.weight for row in taken.rows) == pytest.approx(1.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -62,12 +63,6 @@ def candidates(web: ToyWeb, count: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def calm() -> Iterator[Server]:
-    with serve(CALM) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def nasty(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Visit], list[str], Path]:
     """A web's visits by URL, the URLs that were asked for, and the server's journal."""
     urls = candidates(WEB, 150)
@@ -124,7 +119,7 @@ def test_robots_txt_is_asked_for_first_and_obeyed_also_behind_redirects(
 
 def test_a_host_is_never_asked_twice_within_its_delay(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    urls = candidates(CALM, 40)
+    urls = candidates(CALM, 30)
     with serve(CALM, journal=journal) as server:
         assert len(visits(server, urls, config(delay=0.05, load_share=0.0))) == len(urls)
     assert sum(check_journal(journal, CALM, delay=0.05).values()) > len(urls)
@@ -145,41 +140,50 @@ class Time:
         self.now += seconds
 
 
-def test_a_host_that_asks_for_time_is_given_it_and_then_visited() -> None:
+@pytest.fixture(scope="module")
+def busy() -> Iterator[tuple[Server, list[str]]]:
+    """A web that answers "later" at first, and URLs of several hosts there."""
     web = ToyWeb.calm(hosts=6, pages_per_host=(5, 10), flaky=1.0, retry_after=77)
-    url = next(url for url, what in reachable(web, start(web)) if what.kind == "flaky")
-    time = Time()
+    urls = {host(url): url for url, what in reachable(web, start(web)) if what.kind == "flaky"}
     with serve(web) as server:
-        (visit,) = visits(server, [url], clock=time, sleep=time.sleep)
+        yield server, list(urls.values())
+
+
+def test_a_host_that_asks_for_time_is_given_it_and_then_visited(busy: tuple[Server, list[str]]) -> None:
+    server, (url, *_) = busy
+    time = Time()
+    (visit,) = visits(server, [url], clock=time, sleep=time.sleep)
     assert visit.page is not None
     assert [seconds for seconds in time.slept if seconds > 1] == pytest.approx([77])
 
 
-def test_a_host_that_asks_for_too_much_time_is_left_alone() -> None:
-    web = ToyWeb.calm(hosts=6, pages_per_host=(5, 10), flaky=1.0, retry_after=86_400)
-    url = next(url for url, what in reachable(web, start(web)) if what.kind == "flaky")
+def test_hosts_that_ask_for_too_much_time_or_do_not_exist_are_reasons(busy: tuple[Server, list[str]]) -> None:
+    server, (_, url, *_) = busy
+    nowhere = "http://no-such-host.example/"
     time = Time()
-    with serve(web) as server:
-        (visit,) = visits(server, [url], clock=time, sleep=time.sleep)
-    assert (visit.page, visit.reason) == (None, "asked to wait")
-    assert sum(time.slept) < 86_400
+    found = visits(server, [url, nowhere], config(max_crawl_delay=60.0), clock=time, sleep=time.sleep)
+    assert all(visit.page is None for visit in found)
+    reasons = {visit.url: visit.reason for visit in found}
+    assert reasons == {url: "asked to wait", nowhere: "robots.txt cannot be had"}
+    assert sum(time.slept) < 60
 
 
-def test_a_host_that_nobody_answers_for_is_a_reason_not_a_fault(calm: Server) -> None:
+def test_a_server_that_is_not_there_is_a_reason_not_a_fault() -> None:
     time = Time()
-    with serve(CALM) as server:
-        address = server.connect_to  # of a server that is gone after this block
-    gone = Server(address, ())
-    (visit,) = visits(gone, ["http://a.cz/"], clock=time, sleep=time.sleep)
-    assert visit.page is None and visit.reason
-    (other,) = visits(calm, ["http://no-such-host.example/"], clock=time, sleep=time.sleep)
-    assert other.reason == "robots.txt cannot be had"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        (visit,) = visits(Server(address, ()), ["http://a.cz/"], clock=time, sleep=time.sleep)
+    assert visit.page is None and visit.reason == "robots.txt cannot be had"
 
 
-def test_whoever_stops_listening_leaves_nothing_behind(calm: Server) -> None:
+def test_whoever_stops_listening_leaves_nothing_behind(busy: tuple[Server, list[str]]) -> None:
+    server, urls = busy
+
     async def run() -> int:
-        async with Visitor(config(), connect_to=parse_address(calm.connect_to)) as visitor:
-            async with aclosing(visitor.visit_all(candidates(CALM, 30))) as ended:
+        async with Visitor(config(), connect_to=parse_address(server.connect_to)) as visitor:
+            front_pages = [f"http://{host(url)}/" for url in urls]
+            async with aclosing(visitor.visit_all(front_pages)) as ended:
                 async for _ in ended:
                     break
             return len(asyncio.all_tasks())
@@ -196,8 +200,9 @@ def test_whoever_stops_listening_leaves_nothing_behind(calm: Server) -> None:
         (Terms("cs", delay=-1.0, connect_to="127.0.0.1:1"), "--delay"),
         (Terms("cs", delay=float("nan"), connect_to="127.0.0.1:1"), "--delay"),
         (Terms("cs", connections=0, connect_to="127.0.0.1:1"), "--connections"),
+        (Terms("cs", connect_to="nonsense"), "ADDR:PORT"),
     ],
 )
 def test_terms_that_cannot_be_used_are_named(terms: Terms, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        terms.config()
+        terms.config(), terms.address()

@@ -114,6 +114,7 @@ class Sampler:
                 await asyncio.shield(self._looking(url))
             if not self._is_over():  # another walker may have arrived at the last page meanwhile
                 self.walk.arrive(walker, url)
+                self._progress(self.walk.pages)
 
     def _is_over(self) -> bool:
         return self.walk.pages >= self._pages or not self.walk.unseen
@@ -142,7 +143,6 @@ class Sampler:
         known_as = self._first.setdefault(_fingerprint(visit.final, page), visit.final)
         self.walk.learn(url, known_as, () if page.nofollow else self._links(page))
         self._facts.setdefault(key(known_as), _facts(page))
-        self._progress(self.walk.pages)
 
     def _links(self, page: Page) -> Iterator[str]:
         """The links that a walker may follow."""
