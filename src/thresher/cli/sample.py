@@ -78,7 +78,7 @@ def sample(
     if json:
         for row in taken.rows:
             print_json(row)
-    else:
+    elif taken.rows:
         for name, estimates in (
             ("language", taken.languages),
             ("top-level domain", taken.tlds),

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from thresher.cli.app import DONE, FAULT, INTERRUPTED, AsJson, app, print_json, say, show
 from thresher.cli.visiting import Connections, ConnectTo, Contact, Delay, counting, warn_of
+from thresher.config import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,6 +55,8 @@ def seeds(
     from thresher.crawl.seeds import gather
     from thresher.crawl.visitor import Terms
 
+    if output is not None and not output.parent.is_dir():
+        raise ConfigError(f"{output} cannot be written: {output.parent} is no directory; make it first")
     given = gather(files)
     for complaint in given.complaints:
         say(complaint)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from thresher.url import key
 
 JUMP = 0.3  # of steps; anything from 0.05 to 0.5 gives samples as near to uniform
-MAX_KNOWN = 2_000_000  # URLs, some 400 MB; the sample is then one of those heard of first
+MAX_KNOWN = 2_000_000  # URLs, about 600 MB; beyond, the sample is one of those heard of first
 NOWHERE = -1
 
 
