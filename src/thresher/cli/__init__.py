@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
-from thresher.cli import corpora, crawling, experiment, lab, languages  # noqa: F401 - each adds its commands
+from thresher.cli import (  # noqa: F401 - each adds its commands to the app
+    corpora,
+    crawling,
+    experiment,
+    lab,
+    languages,
+    sample,
+    seeds,
+)
 from thresher.cli.app import DONE, FAULT, INTERRUPTED, USAGE, app, leave
 from thresher.config import ConfigError
 

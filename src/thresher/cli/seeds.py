@@ -1,0 +1,120 @@
+"""The command that finds out which candidates are good seeds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from thresher.cli.app import DONE, FAULT, INTERRUPTED, AsJson, app, print_json, say, show
+from thresher.cli.visiting import Connections, ConnectTo, Contact, Delay, counting, warn_of
+from thresher.config import ConfigError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from thresher.crawl.appraise import Appraisal
+
+# Columns with their least width: score, yield, bytes of text, Badness, boilerplate, links inside and out.
+FIGURES = {"score": 5, "yield": 5, "text": 7, "bad": 4, "boil": 4, "links": 5}
+
+
+@app.command
+def seeds(
+    files: Annotated[list[str], Parameter(name="FILE", help="Files with one URL a line, or URLs.")],
+    *,
+    lang: str,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    delay: Delay = None,
+    connections: Connections = None,
+    contact: Contact = None,
+    connect_to: ConnectTo = "",
+    json: AsJson = False,
+) -> None:
+    """Visit candidates once, politely, and tell which are good seeds, the best first.
+
+    Example: thresher seeds candidates.txt --lang cs -o seeds.txt --contact me@example.org
+
+    The score of a page is its yield (bytes of text in the language for each byte downloaded) and up to 0.1 for
+    links, 50 of which bring half, times the share of what can be seen of it that is in the language. Good are pages
+    that a crawl would keep, and pages with little text and at least 5 links if what can be seen is in the language.
+    Exit code 1: none is good.
+
+    Parameters
+    ----------
+    lang
+        Language of the corpus that they are to be seeds of.
+    output
+        Seeds file to write: the good ones, each after a comment with its score.
+    """
+    from thresher.crawl.appraise import appraise_all, seed_list
+    from thresher.crawl.seeds import gather
+    from thresher.crawl.visitor import Terms
+
+    if output is not None and not output.parent.is_dir():
+        raise ConfigError(f"{output} cannot be written: {output.parent} is no directory; make it first")
+    given = gather(files)
+    for complaint in given.complaints:
+        say(complaint)
+    warn_of(connect_to)
+    terms = Terms(lang, contact, delay, connections, connect_to)
+    with counting(len(given.urls), "candidates") as progress:
+        found = appraise_all(given.urls, terms, progress)
+    if json:
+        for seed in found.seeds:
+            print_json(seed)
+    else:
+        for table in _tables(found.seeds):
+            show(table)
+    good = sum(seed.good for seed in found.seeds)
+    if output is not None:
+        output.write_text(seed_list(found.seeds), "utf-8")
+    say(f"{good:,} of {len(given.urls):,} are good seeds" + (f": {output}" if output else ""))
+    if found.interrupted:
+        say(f"interrupted: {len(given.urls) - len(found.seeds):,} were not visited")
+        sys.exit(INTERRUPTED)
+    sys.exit(DONE if good else FAULT)
+
+
+def _tables(seeds: Sequence[Appraisal]) -> Iterator[Table]:
+    """Candidates for people: the pages with their figures, then those that could not be visited."""
+    from rich.table import Table
+
+    pages = Table(box=None, padding=(0, 1), collapse_padding=True, pad_edge=False, header_style="bold")
+    for name, width in FIGURES.items():
+        pages.add_column(name, justify="right", no_wrap=True, min_width=width)
+    pages.add_column("languages", no_wrap=True, min_width=7)
+    pages.add_column("verdict", no_wrap=True, min_width=8)
+    pages.add_column("seed", no_wrap=True, min_width=10)
+    failures = Table(box=None, padding=(0, 1), collapse_padding=True, pad_edge=False, header_style="bold")
+    for name in ("failed", "seed"):
+        failures.add_column(name, no_wrap=True)
+    for seed in seeds:
+        table = failures if seed.verdict is None else pages
+        table.add_row(*_cells(seed), style="" if seed.good else "dim")
+    yield from (table for table in (pages, failures) if table.row_count)
+
+
+def _cells(seed: Appraisal) -> list[Text]:
+    """A candidate's row."""
+    from rich.text import Text
+
+    from thresher.terminal import amount, harmless
+
+    why = "good" if seed.good else f"{seed.reason} {seed.detail}".strip()
+    if seed.verdict is None:
+        return [Text(harmless(why, 40)), Text(harmless(seed.url))]
+    figures = (
+        f"{seed.score:.3f}",
+        f"{seed.rate:.3f}",
+        amount(seed.text_bytes),
+        "-" if seed.badness is None else f"{seed.badness:.1f}",
+        f"{seed.boilerplate:.0%}",
+        f"{seed.own_links:,}+{seed.other_links:,}",
+    )
+    languages = " ".join(f"{share.code} {share.share:.0%}" for share in seed.languages[:2]) or "-"
+    return [Text(cell) for cell in (*figures, languages, harmless(why, 24), harmless(seed.url))]

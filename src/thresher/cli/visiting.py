@@ -1,0 +1,56 @@
+"""What commands have in common that visit pages without a crawl: options, and how far they are."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from thresher.cli.app import say
+
+Delay = Annotated[float | None, Parameter(help="Seconds between two requests to a host.")]
+Connections = Annotated[int | None, Parameter(help="Connections open at once.")]
+Contact = Annotated[
+    str | None,
+    Parameter(
+        env_var="THRESHER_CONTACT", help="E-mail address or URL for webmasters; sent with every request."
+    ),
+]
+ConnectTo = Annotated[
+    str, Parameter(help="ADDR:PORT that every connection goes to, in plain HTTP, for tests and replays.")
+]
+
+
+def warn_of(connect_to: str) -> None:
+    """Say that connections do not go where URLs point."""
+    if connect_to:
+        say(f"every connection goes to {connect_to}, in plain HTTP, private addresses included")
+
+
+@contextmanager
+def counting(total: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A function to be told how many are done: a bar on a terminal, a plain line now and then otherwise."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from thresher.terminal import PLAIN_EVERY
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with Progress(console=console, transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.update(task, completed=done)
+        return
+    last = time.monotonic()
+
+    def tell(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PLAIN_EVERY:
+            last = time.monotonic()
+            print(f"{done:,} of {total:,} {what}", file=sys.stderr, flush=True)
+
+    yield tell
