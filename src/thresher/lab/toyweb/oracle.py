@@ -181,7 +181,9 @@ def _of_page(web: ToyWeb, spot: Spot, page: Article | None, url: str) -> Truth:
     kind = page.fate if page else spot.kind
     if kind == "missing" and status == 200:
         kind = "soft 404"
-    junk = kind in ("soft 404", "missing", "calendar") or (home.kind == "spam" and bool(page))
+    junk = kind in ("soft 404", "missing", "calendar") or (
+        home.kind == "spam" and kind not in ("front", "list")
+    )
     reason = _reason(web, document.language, len(text), status, disallowed=disallowed)
     if not reason:
         reason = "noindex" if asks and asks.noindex else "junk" if junk else ""
