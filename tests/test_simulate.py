@@ -66,6 +66,7 @@ def web(pages: list[tuple[str, int, int]], links: dict[int, list[int]], twins: d
         np.full(len(pages), np.nan),
         {},
         {url.partition("://")[2]: number for number, url in enumerate(urls)},
+        [""] * len(urls),
     )
 
 

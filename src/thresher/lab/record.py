@@ -21,6 +21,7 @@ from thresher.store.corpus import Corpus, Document
 from thresher.store.corpus import open as open_corpus
 from thresher.url import host
 
+OUTCOME_COLUMNS = ("url", "host", "bytes", "outcome", "detail", "depth", "source", "language")
 LINK_COLUMNS = ("source", "target", "rel", "anchor", "boilerplate", "in_text", "source_badness")
 
 Numbers = NDArray[np.int64]
@@ -42,6 +43,7 @@ class Record(NamedTuple):
     badness: NDArray[np.float64]  # of pages that link, for the language of the crawl; NaN where unknown
     sitemaps: dict[str, list[int]]  # that the robots.txt of a host tells of
     numbers: dict[str, int]  # of URLs without their schemes
+    languages: list[str]  # of pages, "" where a URL gave none
 
     def links(self, number: int) -> Numbers:
         """The URLs that a page leads to, as often as it does."""
@@ -67,7 +69,7 @@ def load(directory: Path, language: str = "") -> Record:
     That was judged when the crawl met them, so it has to have kept documents in the other language too.
     """
     corpus = open_corpus(directory)
-    outcomes = corpus.outcomes(["url", "host", "bytes", "outcome", "detail", "depth", "source"])
+    outcomes = corpus.outcomes(OUTCOME_COLUMNS)
     urls = _column(outcomes, "url")
     if not urls:
         raise ConfigError(f"{directory} has no pages yet; crawl it first: thresher crawl {directory}")
@@ -91,6 +93,7 @@ def load(directory: Path, language: str = "") -> Record:
         badness=badness,
         sitemaps=_sitemaps(outcomes),
         numbers=numbers,
+        languages=[language or "" for language in _column(outcomes, "language")],
     )
 
 
