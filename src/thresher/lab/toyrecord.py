@@ -27,7 +27,7 @@ from thresher.lab.toyweb.oracle import forbidden, owner, seeds
 from thresher.lab.toyweb.pages import planned_size
 from thresher.lab.toyweb.plan import TEXT_FATES, Article, Spot, article, locate
 from thresher.lab.toyweb.web import ToyWeb
-from thresher.url import canonical, roots
+from thresher.url import canonical
 
 TRAP_URLS = 200  # of a host: calendars and sessions have no end
 OK = 200
@@ -202,7 +202,8 @@ class _Walk:
 
     def _follow(self, name: str, url: str, spot: Spot, links: Mapping[Place, Sequence[Pointer]]) -> None:
         """One link for each URL; where there are several, the one in the text."""
-        before, folder = roots(url) or ("", "")
+        site = f"{url.partition(':')[0]}://{name}"
+        folder = url.partition("?")[0].rpartition("/")[0] + "/"
         sid = session(self._web, spot) if spot.home.session else ""
         is_full = self._traps[name] >= self._trap_urls
         found: dict[str, tuple[str, Place]] = {}
@@ -212,7 +213,7 @@ class _Walk:
                     if is_full:
                         continue  # a URL with a session is a trap's
                     href = href.replace(SID, sid)  # noqa: PLW2901
-                target = before + href if href[0] == "/" else href if "://" in href else folder + href
+                target = site + href if href[0] == "/" else href if "://" in href else folder + href
                 if place == "text" or target not in found:
                     found[target] = (words, place)
         for target, (words, place) in found.items():

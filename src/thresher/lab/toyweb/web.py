@@ -125,7 +125,12 @@ class ToyWeb(Struct, frozen=True, cache_hash=True, kw_only=True, forbid_unknown_
         SpiderLing: of what a plain crawl downloads, uncompressed, 0.4 to 3 % becomes text of the corpus; good hosts
         are few and give about a tenth; hosts differ by orders of magnitude in what they hold.
         """
-        size = {"hosts": 5_000, "pages_per_host": (5, 1_000), "pages_power": 10.0, "page_bytes": (12_000, 40_000)}
+        size = {
+            "hosts": 5_000,
+            "pages_per_host": (5, 1_000),
+            "pages_power": 10.0,
+            "page_bytes": (12_000, 40_000),
+        }
         kinds = {"rich_hosts": 0.05, "hidden_hosts": 0.02, "mixed_hosts": 0.05}
         waste = {"spam_hosts": 0.06, "thin_hosts": 0.12, "mirror_hosts": 0.08}
         traps = {"calendar": 0.02, "session": 0.02, "deeper": 0.02}
