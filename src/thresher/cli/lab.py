@@ -25,6 +25,8 @@ from thresher.config import ConfigError, size
 if TYPE_CHECKING:
     from thresher.lab.record import Record
 
+MOST_PLANNED = 20_000  # hosts of a toy web that is crawled on paper: two million pages, 5 GB
+
 
 @app.command
 def toyweb(
@@ -162,6 +164,8 @@ def _planned(hosts: int, seed: int, language: str) -> tuple[Record, list[str]]:
     from thresher.lab.toyrecord import record_of
     from thresher.lab.toyweb import ToyWeb, seeds
 
+    if hosts > MOST_PLANNED:
+        raise ConfigError(f"--toyweb {hosts}: no more than {MOST_PLANNED:,} hosts, or memory runs short")
     try:
         web = ToyWeb.papers(hosts=hosts, seed=seed)
     except ValueError as fault:
