@@ -8,7 +8,7 @@ answered quickest while its articles are still in memory.
 from __future__ import annotations
 
 from array import array
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
 
@@ -20,7 +20,7 @@ from thresher.crawl.scope import Gate
 from thresher.lab.record import Record
 from thresher.lab.toysample import FILES, PLACES, Like, Outline, readings, received
 from thresher.lab.toyweb.answers import answer, page_status
-from thresher.lab.toyweb.content import archived, directives, paragraphs, recipe
+from thresher.lab.toyweb.content import Directives, archived, directives, paragraphs, recipe
 from thresher.lab.toyweb.files import compose_file, feed_articles
 from thresher.lab.toyweb.linking import SID, Place, Pointer, parts, session
 from thresher.lab.toyweb.oracle import forbidden, owner, seeds
@@ -75,7 +75,8 @@ class _Walk:
         self._gate = Gate(Scope())
         self._tries, self._fetch = Polite().tries, Fetch()
         self._traps: Counter[str] = Counter()  # by host
-        self._waiting: dict[str, deque[tuple[int, Spot, int]]] = {}  # by host: number, what it is, redirects
+        # By host: number, what it is, redirects. Ordered, since a plain dict is slow to tell its first after many.
+        self._waiting: OrderedDict[str, deque[tuple[int, Spot, int]]] = OrderedDict()
         self._texts: dict[str, int] = {}  # bytes of each text that is worth something, by its owner
         self._firsts: dict[str, int] = {}  # where each of them was met first
         self.numbers: dict[str, int] = {}  # of URLs without their schemes; -1: not to be fetched
@@ -134,11 +135,13 @@ class _Walk:
 
     def _named_in_robots(self, spot: Spot) -> list[int]:
         """The sitemap of a host; the robots.txt of a mirror names that of the host it mirrors."""
-        return [self._number(f"http://{spot.home.name}/sitemap.xml")] if spot.home.sitemap else []
+        number = self._number(f"http://{spot.home.name}/sitemap.xml") if spot.home.sitemap else -1
+        return [number] if number >= 0 else []
 
     # what a URL gives
 
     def _visit(self, name: str, number: int, spot: Spot, redirects: int) -> None:
+        """One row, and the links that go with it."""
         page = article(self._web, spot.home.number, spot.number) if spot.kind == "article" else None
         self.order.append(number)
         self.hosts.append(name)
@@ -161,9 +164,9 @@ class _Walk:
     def _show(self, name: str, url: str, spot: Spot, page: Article | None) -> None:
         """A page, or a file that names pages."""
         web = self._web
-        asks = directives(web, spot.home, page) if page else None
+        asks = directives(web, spot.home, page) if page else Directives()
         links = _links(web, spot)
-        if page_status(spot) == OK and not (asks and asks.nofollow):
+        if page_status(spot) == OK and not asks.nofollow:
             self._follow(name, url, spot, links)
         like = _like(web, spot, page, compressed=spot.home.encoding in self._fetch.encodings)
         outline = (
@@ -174,7 +177,7 @@ class _Walk:
         )
         failed = range(web.flaky_attempts if page and page.fate == "flaky" else 0)
         spent = sum(len(answer(web, url, attempt=attempt).body) for attempt in failed)
-        text, worth = ("", 0) if asks and asks.noindex else self._worth(spot, page)
+        text, worth = ("", 0) if asks.noindex else self._worth(spot, page)
         self._write(outline, spent, text, worth)
 
     def _worth(self, spot: Spot, page: Article | None) -> tuple[str, int]:
@@ -238,6 +241,7 @@ def _links(web: ToyWeb, spot: Spot) -> Mapping[Place, Sequence[Pointer]]:
 
 
 def _like(web: ToyWeb, spot: Spot, page: Article | None, *, compressed: bool) -> Like:
+    """What can stand for this page in a sample."""
     home = spot.home
     kind: str = spot.kind
     if kind in FILES:
