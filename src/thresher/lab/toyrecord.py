@@ -1,8 +1,8 @@
 """A toy web as a record: all that an obedient crawler could fetch, told from the web's plan, without a crawl.
 
-URLs, links, texts, duplicates and failures are exact. How many bytes a page has on the wire, and what a reader
-makes of it, is measured on a sample of its like. The walk goes host by host: whatever is asked of a host is
-answered quickest while its articles are still in memory.
+URLs, links, texts, duplicates and failures are exact. How many bytes a page has on the wire, and what a
+reader makes of it, is measured on a sample of its like. The walk goes host by host: whatever is asked of a
+host is answered quickest while its articles are still in memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CODES = {place: code for code, place in enumerate(PLACES)}
 
 
 def record_of(web: ToyWeb, *, trap_urls: int = TRAP_URLS) -> Record:
-    """What a crawl from the seeds of all languages could meet, with no more than so many trap URLs of a host."""
+    """What a crawl from the seeds of all languages could meet, with only so many trap URLs of a host."""
     walk = _Walk(web, trap_urls)
     walk.run(url for given in seeds(web).values() for url in given)
     order = np.array(walk.order, np.int64)
@@ -75,7 +75,7 @@ class _Walk:
         self._gate = Gate(Scope())
         self._tries, self._fetch = Polite().tries, Fetch()
         self._traps: Counter[str] = Counter()  # by host
-        # By host: number, what it is, redirects. Ordered, since a plain dict is slow to tell its first after many.
+        # By host: number, what it is, redirects. A plain dict that lost many is slow to tell its first.
         self._waiting: OrderedDict[str, deque[tuple[int, Spot, int]]] = OrderedDict()
         self._texts: dict[str, int] = {}  # bytes of each text that is worth something, by its owner
         self._firsts: dict[str, int] = {}  # where each of them was met first
@@ -109,7 +109,7 @@ class _Walk:
             del self._waiting[name]
 
     def _number(self, url: str, redirects: int = 0) -> int:
-        """The number of a URL, which waits for a visit from the first time on; -1 if it is not to be fetched."""
+        """The number of a URL, which is to be visited from the first time on; -1 if it never is."""
         key = url.partition("://")[2]
         known = self.numbers.get(key)
         if known is not None:

@@ -197,7 +197,7 @@ def dead_link(web: ToyWeb, home: Host, page: Article) -> str:
 
 
 def _of_article(web: ToyWeb, home: Host, page: Article) -> tuple[tuple[Pointer, ...], tuple[Pointer, ...]]:
-    """The links in the text of an article and those after it; of the text no more is written than they need."""
+    """The links in the text of an article and those after it; no more of the text is written than needed."""
     bits = chances(web, home, page)
     wanted = text_chances(bits)
     words = openings(web, home, page, len(wanted)) if wanted else []

@@ -120,10 +120,10 @@ class ToyWeb(Struct, frozen=True, cache_hash=True, kw_only=True, forbid_unknown_
 
     @classmethod
     def papers(cls, **changes: Any) -> Self:
-        """A web as poor as the one that the papers tell of: half a million pages, one byte in a hundred to be kept.
+        """A web as poor as the papers': half a million pages, one byte in a hundred to be kept.
 
-        SpiderLing: of what a plain crawl downloads, uncompressed, 0.4 to 3 % becomes text of the corpus; good hosts
-        are few and give about a tenth; hosts differ by orders of magnitude in what they hold.
+        SpiderLing: of what a plain crawl downloads, uncompressed, 0.4 to 3 % becomes text of the corpus;
+        good hosts are few and give about a tenth; hosts differ by orders of magnitude in what they hold.
         """
         size = {
             "hosts": 5_000,
