@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -21,6 +21,11 @@ from thresher.cli.app import (
     show,
 )
 from thresher.config import ConfigError, size
+
+if TYPE_CHECKING:
+    from thresher.lab.record import Record
+
+MOST_PLANNED = 20_000  # hosts of a toy web that is crawled on paper: two million pages, 5 GB
 
 
 @app.command
@@ -80,8 +85,10 @@ def toyweb(
 
 @app.command
 def simulate(
-    directory: Directory,
+    directory: Directory | None = None,
     *,
+    toyweb: int | None = None,
+    seed: int = 1,
     policy: str = "bfs,spiderling",
     lang: str = "",
     seeds: Annotated[list[str] | None, Many] = None,
@@ -94,17 +101,22 @@ def simulate(
 
     Example: thresher simulate czech --policy bfs,spiderling --delay 1 --connections 50
 
-    Any corpus is a record of the web it was crawled from, as far as that was crawled. Beside the policies stand an
-    oracle, which knows every page but has to find a way there, and the ideal, which need not.
+    Any corpus is a record of the web it was crawled from, as far as that was crawled. A toy web as poor as the
+    real one needs no crawl. Beside the policies stand an oracle, which knows every page but has to find a way
+    there, and the ideal, which need not.
 
     Parameters
     ----------
+    toyweb
+        Instead of a corpus, a toy web of so many hosts, about a hundred pages each.
+    seed
+        Another number, another toy web.
     policy
         Policies to compare, with commas between them.
     lang
         Count text in this language, if it is not that of the corpus.
     seeds
-        Files with one URL a line, or URLs; those of the corpus if left out.
+        Files with one URL a line, or URLs; those of the corpus or the toy web if left out.
     max_bytes
         Download no more than that: 500M, 20GB; three times what the ideal needs if left out.
     delay
@@ -114,12 +126,21 @@ def simulate(
     """
     from thresher.crawl.seeds import gather
     from thresher.crawl.start import language_code
-    from thresher.lab.record import load as load_record
     from thresher.lab.simulate import FURTHER, Terms, compare, ideal
     from thresher.terminal import harvests
 
-    record = load_record(directory, language_code(lang) if lang else "")
-    urls = gather(seeds).urls if seeds else (directory / "seeds.txt").read_text("utf-8").split()
+    language = language_code(lang) if lang else ""
+    if directory is not None and toyweb is None:
+        record, urls = _recorded(directory, language)
+    elif directory is None and toyweb is not None:
+        record, urls = _planned(toyweb, seed, language)
+    else:
+        raise ConfigError(
+            "simulate takes the directory of a corpus or --toyweb HOSTS, one of the two; "
+            "try: thresher simulate --toyweb 500"
+        )
+    if seeds:
+        urls = list(gather(seeds).urls)
     limit = size(max_bytes) if max_bytes else FURTHER * int(ideal(record).downloaded[-1:].sum())
     terms = Terms(delay=delay, connections=connections, bytes=limit)
     rows = list(compare(record, policy.split(","), record.find(urls), terms))
@@ -128,6 +149,31 @@ def simulate(
             print_json(row)
     else:
         show(harvests(rows))
+
+
+def _recorded(directory: Path, language: str) -> tuple[Record, list[str]]:
+    """The record of a corpus, and its seeds."""
+    from thresher.lab.record import load
+
+    record = load(directory, language)
+    return record, (directory / "seeds.txt").read_text("utf-8").split()
+
+
+def _planned(hosts: int, seed: int, language: str) -> tuple[Record, list[str]]:
+    """The record of a toy web, and its seeds in the target language."""
+    from thresher.lab.toyrecord import record_of
+    from thresher.lab.toyweb import ToyWeb, seeds
+
+    if hosts > MOST_PLANNED:
+        raise ConfigError(f"--toyweb {hosts}: no more than {MOST_PLANNED:,} hosts, or memory runs short")
+    try:
+        web = ToyWeb.papers(hosts=hosts, seed=seed)
+    except ValueError as fault:
+        raise ConfigError(f"--toyweb: {fault}") from None
+    if language and language not in web.languages:
+        raise ConfigError(f"--lang {language}: a toy web has only {', '.join(web.languages)}")
+    web = web.but(target=language or web.target)
+    return record_of(web), seeds(web)[web.target]
 
 
 @app.command

@@ -21,6 +21,7 @@ from thresher.store.corpus import Corpus, Document
 from thresher.store.corpus import open as open_corpus
 from thresher.url import host
 
+OUTCOME_COLUMNS = ("url", "host", "bytes", "outcome", "detail", "depth", "source", "language")
 LINK_COLUMNS = ("source", "target", "rel", "anchor", "boilerplate", "in_text", "source_badness")
 
 Numbers = NDArray[np.int64]
@@ -70,7 +71,7 @@ def load(directory: Path, language: str = "") -> Record:
     That was judged when the crawl met them, so it has to have kept documents in the other language too.
     """
     corpus = open_corpus(directory)
-    outcomes = corpus.outcomes(["url", "host", "bytes", "outcome", "detail", "depth", "source", "language"])
+    outcomes = corpus.outcomes(OUTCOME_COLUMNS)
     urls = _column(outcomes, "url")
     if not urls:
         raise ConfigError(f"{directory} has no pages yet; crawl it first: thresher crawl {directory}")

@@ -54,19 +54,43 @@ def reprinted(web: ToyWeb, home: Host, page: Article) -> tuple[Host, Article, bo
     return giver, given, chance >= web.reprint
 
 
-def paragraphs(web: ToyWeb, home: Host, page: Article) -> list[str]:
-    """The text of an article, its own or taken from another."""
+class Recipe(Struct, frozen=True):
+    """What the text of an article is made from."""
+
+    key: int
+    characters: int  # about as many
+    stuffed: bool
+    edit: float
+    editor: int
+
+
+def recipe(web: ToyWeb, home: Host, page: Article) -> Recipe:
+    """What the text of an article is made from, its own or taken from another."""
     taken = reprinted(web, home, page)
     giver, given, edited = taken or (home, page, False)
     key = roll(web.seed, "text", giver.number, given.number)
-    characters = between(web.text_chars if page.fate in TEXT_FATES else web.thin_chars, key / 2**64)
-    edit = web.edited_words if edited else 0.0
-    return vocabulary(page.language).paragraphs(
-        key,
-        characters,
+    return Recipe(
+        key=key,
+        characters=between(web.text_chars if page.fate in TEXT_FATES else web.thin_chars, key / 2**64),
         stuffed=home.kind == "spam",
-        edit=edit,
+        edit=web.edited_words if edited else 0.0,
         editor=roll(web.seed, "editor", home.number, page.number),
+    )
+
+
+def paragraphs(web: ToyWeb, home: Host, page: Article) -> list[str]:
+    """The text of an article."""
+    how = recipe(web, home, page)
+    return vocabulary(page.language).paragraphs(
+        how.key, how.characters, stuffed=how.stuffed, edit=how.edit, editor=how.editor
+    )
+
+
+def openings(web: ToyWeb, home: Host, page: Article, most: int) -> list[str]:
+    """The words near the beginning of each of its first paragraphs that can be made a link."""
+    how = recipe(web, home, page)
+    return vocabulary(page.language).openings(
+        how.key, how.characters, most, stuffed=how.stuffed, edit=how.edit, editor=how.editor
     )
 
 

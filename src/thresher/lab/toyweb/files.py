@@ -63,11 +63,16 @@ def _xml_list(root: str, item: str, urls: tuple[str, ...]) -> str:
 
 
 def _feed(web: ToyWeb, home: Host) -> File:
-    latest = range(home.pages, max(0, home.pages - FEED_LENGTH), -1)
-    pages = [article(web, home.number, number) for number in latest]
+    pages = feed_articles(web, home)
     urls = tuple(_address(home, page.path) for page in pages)
     text = _atom(home, pages, urls) if home.feed == "atom" else _rss(home, pages, urls)
     return File(f"application/{home.feed}+xml", text, urls)
+
+
+def feed_articles(web: ToyWeb, home: Host) -> list[Article]:
+    """The articles that a feed names, the latest first."""
+    latest = range(home.pages, max(0, home.pages - FEED_LENGTH), -1)
+    return [article(web, home.number, number) for number in latest]
 
 
 def _rss(home: Host, pages: list[Article], urls: tuple[str, ...]) -> str:

@@ -136,7 +136,7 @@ def host(web: ToyWeb, number: int) -> Host:
         front_language=front,
         languages=languages,
         prefixed=span.kind == "mixed" and place % 2 == 0,
-        pages=between(web.pages_per_host, unit(web.seed, "pages", number) ** 2),  # most hosts are small
+        pages=_pages(web, number),
         style=roll(web.seed, "style", number) % 4,
         layout=roll(web.seed, "layout", number) % 3,
         encoding=_encodings(web).pick(dealt("encoding")),
@@ -217,6 +217,12 @@ def _name(web: ToyWeb, number: int, language: str) -> str:
     if hinted and bits // 64 % 4 == 0:
         return f"{language}.{label}.com"
     return f"{label}.{tld}"
+
+
+def _pages(web: ToyWeb, number: int) -> int:
+    """Most hosts are small."""
+    found = between(web.pages_per_host, unit(web.seed, "pages", number) ** web.pages_power)
+    return min(found, web.pages_per_host[1])
 
 
 @lru_cache(maxsize=16)

@@ -131,7 +131,8 @@ def reachable(
             add(found.feeds)
 
 
-def _disallowed(spot: Spot) -> bool:
+def forbidden(spot: Spot) -> bool:
+    """Whether robots.txt keeps an obedient crawler away."""
     if spot.path == "/robots.txt":
         return False  # may always be asked for
     if spot.home.robots == "broken":
@@ -142,7 +143,7 @@ def _disallowed(spot: Spot) -> bool:
 
 def _of_file(web: ToyWeb, spot: Spot, url: str) -> Truth:
     reply = answer(web, url)
-    disallowed = _disallowed(spot)
+    disallowed = forbidden(spot)
     return Truth(
         url=url,
         kind=spot.kind,
@@ -156,7 +157,7 @@ def _of_file(web: ToyWeb, spot: Spot, url: str) -> Truth:
 
 def _of_failure(web: ToyWeb, spot: Spot, page: Article, url: str) -> Truth:
     reply = answer(web, url)
-    disallowed = _disallowed(spot)
+    disallowed = forbidden(spot)
     return Truth(
         url=url,
         kind=page.fate,
@@ -173,15 +174,17 @@ def _location(reply: Answer, url: str) -> str:
 
 
 def _of_page(web: ToyWeb, spot: Spot, page: Article | None, url: str) -> Truth:
-    home, status, disallowed = spot.home, page_status(spot), _disallowed(spot)
+    home, status, disallowed = spot.home, page_status(spot), forbidden(spot)
     document = compose(web, spot)
     text = "\n".join(document.paragraphs)
     asks = directives(web, home, page) if page else None
-    group, near = _group(web, spot, page) if text else ("", None)
+    group, near = owner(web, spot, page) if text else ("", None)
     kind = page.fate if page else spot.kind
     if kind == "missing" and status == 200:
         kind = "soft 404"
-    junk = kind in ("soft 404", "missing", "calendar") or (home.kind == "spam" and bool(page))
+    junk = kind in ("soft 404", "missing", "calendar") or (
+        home.kind == "spam" and kind not in ("front", "list")
+    )
     reason = _reason(web, document.language, len(text), status, disallowed=disallowed)
     if not reason:
         reason = "noindex" if asks and asks.noindex else "junk" if junk else ""
@@ -223,7 +226,7 @@ def _reason(web: ToyWeb, language: str, length: int, status: int, *, disallowed:
     return "" if language == web.target else "language"
 
 
-def _group(web: ToyWeb, spot: Spot, page: Article | None) -> tuple[str, str | None]:
+def owner(web: ToyWeb, spot: Spot, page: Article | None) -> tuple[str, str | None]:
     """The URL that a page's text belongs to, and the one of the text that it was made from."""
     home = spot.home
     if spot.kind == "deeper":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -81,18 +82,28 @@ class Vocabulary:
         `stuffed` leaves out the common words; `edit` is the share of words that differ from the text that
         the same key gives without it, and each `editor` changes others.
         """
-        count = max(SENTENCE_WORDS[0], round(characters / self.mean_length))
-        bits = draws(key, count)
-        places = self._places(bits, stuffed=stuffed)
-        if edit:
-            change = draws(key ^ editor, count)
-            changed = (change >> np.uint64(32)) < np.uint64(edit * 2**32)
-            changed[count // 2] = True  # even a short text differs in something
-            places = np.where(changed, self._places(change, stuffed=stuffed), places)
-        words = self._array[places].tolist()
-        for place in np.flatnonzero((bits >> np.uint64(40)) < np.uint64(COMMA_SHARE * 2**24)).tolist():
-            words[place] += self.comma
-        return self._punctuated(words, bits)
+        bits, places = self._drawn(key, characters, stuffed=stuffed, edit=edit, editor=editor)
+        return self._punctuated(self._spelled(bits, places), bits)
+
+    def openings(
+        self,
+        key: int,
+        characters: int,
+        most: int,
+        *,
+        stuffed: bool = False,
+        edit: float = 0.0,
+        editor: int = 0,
+    ) -> list[str]:
+        """How the first paragraphs begin that `paragraphs` gives: the fourth to sixth word of each.
+
+        Where words are not spaced, these are letters. Quicker than writing the whole text.
+        """
+        bits, places = self._drawn(key, characters, stuffed=stuffed, edit=edit, editor=editor)
+        fewest = SENTENCE_WORDS[0]  # words that no sentence ends before
+        starts = [start for start, _, first in _sentences(len(bits), bits, most) if first]
+        words = [self._spelled(bits[s : s + fewest], places[s : s + fewest]) for s in starts]
+        return [self.space.join((said if self.space else "".join(said))[3:6]) for said in words]
 
     def phrase(self, key: int, count: int) -> str:
         """A few words in a row, no sentence."""
@@ -104,6 +115,27 @@ class Vocabulary:
             return "İ" + text[1:]
         return text[:1].upper() + text[1:]
 
+    def _drawn(
+        self, key: int, characters: int, *, stuffed: bool, edit: float, editor: int
+    ) -> tuple[NDArray[np.uint64], NDArray[Any]]:
+        """The random bits for each word of a text, and which words these are."""
+        count = max(SENTENCE_WORDS[0], round(characters / self.mean_length))
+        bits = draws(key, count)
+        places = self._places(bits, stuffed=stuffed)
+        if edit:
+            change = draws(key ^ editor, count)
+            changed = (change >> np.uint64(32)) < np.uint64(edit * 2**32)
+            changed[count // 2] = True  # even a short text differs in something
+            places = np.where(changed, self._places(change, stuffed=stuffed), places)
+        return bits, places
+
+    def _spelled(self, bits: NDArray[np.uint64], places: NDArray[Any]) -> list[str]:
+        """Words with the commas that follow some of them."""
+        words: list[str] = self._array[places].tolist()
+        for place in np.flatnonzero((bits >> np.uint64(40)) < np.uint64(COMMA_SHARE * 2**24)).tolist():
+            words[place] += self.comma
+        return words
+
     def _places(self, bits: NDArray[np.uint64], *, stuffed: bool) -> NDArray[Any]:
         if stuffed:
             return COMMON_WORDS + (bits % np.uint64(len(self.words) - COMMON_WORDS)).astype(np.intp)
@@ -111,25 +143,39 @@ class Vocabulary:
         return drawn
 
     def _punctuated(self, words: list[str], bits: NDArray[np.uint64]) -> list[str]:
-        shortest, longest = SENTENCE_WORDS
-        fewest, most = PARAGRAPH_SENTENCES
-        lengths = (bits[: len(words) // shortest + 1] >> np.uint64(20)).tolist()
-        paragraphs: list[str] = []
-        sentences: list[str] = []
-        left = fewest
-        start = turn = 0
-        while start < len(words):
-            end = start + shortest + lengths[turn] % (longest - shortest + 1)
-            if len(words) - end < shortest:
-                end = len(words)
+        paragraphs: list[list[str]] = []
+        for start, end, first in _sentences(len(words), bits):
             sentence = self.space.join(words[start:end]).removesuffix(self.comma)
-            sentences.append(self.capitalised(sentence) + self.stop)
-            start, turn, left = end, turn + 1, left - 1
-            if left == 0 or start == len(words):
-                paragraphs.append((self.space and " ").join(sentences))
-                sentences = []
-                left = fewest + lengths[turn % len(lengths)] // 64 % (most - fewest + 1)
-        return paragraphs
+            if first:
+                paragraphs.append([])
+            paragraphs[-1].append(self.capitalised(sentence) + self.stop)
+        return [(self.space and " ").join(sentences) for sentences in paragraphs]
+
+
+def _sentences(
+    count: int, bits: NDArray[np.uint64], paragraphs: int | None = None
+) -> Iterator[tuple[int, int, bool]]:
+    """Where the sentences of a text of so many words begin and end, and whether each begins a paragraph.
+
+    The text ends with that many paragraphs, if it is told.
+    """
+    shortest, longest = SENTENCE_WORDS
+    fewest, most = PARAGRAPH_SENTENCES
+    lengths = (bits[: count // shortest + 1] >> np.uint64(20)).tolist()
+    begun = left = 0
+    start = turn = 0
+    while start < count:
+        first = left == 0
+        if first:
+            if begun == paragraphs:
+                return
+            left = fewest + lengths[turn % len(lengths)] // 64 % (most - fewest + 1) if begun else fewest
+            begun += 1
+        end = start + shortest + lengths[turn] % (longest - shortest + 1)
+        if count - end < shortest:
+            end = count
+        yield start, end, first
+        start, turn, left = end, turn + 1, left - 1
 
 
 @lru_cache(maxsize=64)
