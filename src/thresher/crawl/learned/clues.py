@@ -29,7 +29,10 @@ NAME_LENGTH = 10  # of the last part of the path, on this host
 # Keys that are not from the URL: how the link stands on its page, anywhere and on links to this host; how long its
 # words are; and what kind of page it stands on.
 SETTING, HOST_SETTING, HOST_ANCHOR, HOST_PARENT = range(11, 15)
-WORDS, MAX_WORDS = 15, 14
+# Keys under which only the first pages of hosts are remembered: what all that is known of a new host says of its
+# language, and its top-level domain.
+NEWCOMER, NEWCOMER_TLD = 15, 16
+WORDS, MAX_WORDS = 17, 14
 GRAMS, MAX_GRAMS = WORDS + MAX_WORDS, 24
 KEYS = GRAMS + MAX_GRAMS
 LANE = KEYS  # and behind the keys: which URLs of a host are alike
@@ -350,7 +353,10 @@ class Clues:
             np.uint64
         )
         keys[:, HOST_PARENT] = _spread(hosts ^ (parents << np.uint64(16)))
-        return keys, np.hstack([told, said])
+        notes = np.hstack([told, said])
+        keys[:, NEWCOMER] = _spread(_newcomer(notes).astype(np.uint64) << np.uint64(32))
+        keys[:, NEWCOMER_TLD] = _spread(keys[:, NEWCOMER] ^ keys[:, TLD])
+        return keys, notes
 
     def kind(self, url: str) -> bytes:
         """A mark for pages like this one, to be left with the hints of its links."""
@@ -397,6 +403,13 @@ def _setting(told: NDArray[np.float64]) -> NDArray[np.int64]:
     marks = np.stack([told[:, SAME_HOST], told[:, KEPT], told[:, OURS], told[:, LISTED]], 1) > 0.5
     settings: NDArray[np.int64] = sections * 16 + marks @ np.array([1, 2, 4, 8])
     return settings
+
+
+def _newcomer(notes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """A number for what speaks for and against the language of a page on a host that nobody knows."""
+    telling = (TOLD_OURS, TOLD_OTHER, OURS, SAME_HOST, *(HINTS + saying for saying in range(SAYINGS)))
+    numbers: NDArray[np.int64] = (notes[:, telling] > 0.5) @ (1 << np.arange(len(telling)))
+    return numbers
 
 
 def _spread(numbers: Keys) -> Keys:

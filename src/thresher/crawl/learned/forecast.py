@@ -23,7 +23,8 @@ REQUEST = 1_000.0  # bytes that a request costs beside the body it brings
 FIRM = 15_000.0  # bytes after which a mean is as much its own as what it starts from
 FIRM_PAGES = 3.0
 FIRM_BEHIND = 3_000.0
-BEHIND_AT_FIRST = 0.1
+AT_FIRST, OURS_AT_FIRST, BEHIND_AT_FIRST = 0.1, 0.2, 0.1  # what is thought of hosts before there were any
+FIRST_PAGES = 2.5  # of a host, those that tell of hosts that are new
 MOST_BEHIND = 2.0  # text that lies behind a page, per byte of it, that counts
 FADE = 1.0 - 1.0 / 400  # what a page less recent by one counts under the same key
 KILO = 1_000.0
@@ -81,10 +82,13 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
     pattern = slot_of(keys[row, at.PATTERN], tags)
     code = slot_of(keys[row, at.CODE], tags)
     host_code = slot_of(keys[row, at.HOST_CODE], tags)
-    by_tld = mean(memory, slot_of(keys[row, at.TLD], tags), g, FIRM)
-    by_code = mean(memory, code, g, FIRM)
-    by_domain = mean(memory, domain, 0.5 * max(by_tld, by_code) + 0.5 * g, FIRM)
+    newcomer = slot_of(keys[row, at.NEWCOMER], tags)
+    by_newcomer = mean(memory, newcomer, AT_FIRST, FIRM)
+    by_tld = mean(memory, slot_of(keys[row, at.NEWCOMER_TLD], tags), by_newcomer, FIRM)
+    by_domain = mean(memory, domain, by_tld, FIRM)
     by_host = mean(memory, host, by_domain, FIRM)
+    names_language = notes[row, at.HINTS + at.SAYS_OURS] + notes[row, at.HINTS + at.SAYS_OTHER] > 0.0
+    by_code = mean(memory, code, by_newcomer, FIRM) if names_language else by_host
     by_host_code = mean(memory, host_code, 0.5 * (by_host + by_code), FIRM)
     by_first = mean(memory, first, by_host_code, FIRM)
     by_second = mean(memory, second, by_first, FIRM)
@@ -140,9 +144,10 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
     out[to, 33] = evidence(memory, third)
     out[to, 34] = evidence(memory, code)
     out[to, 35] = evidence(memory, host_code)
-    ours_code = share(memory, code, overall_ours)
-    ours_domain = share(memory, domain, 0.5 * ours_code + 0.5 * overall_ours)
+    ours_newcomer = share(memory, newcomer, OURS_AT_FIRST)
+    ours_domain = share(memory, domain, ours_newcomer)
     ours_host = share(memory, host, ours_domain)
+    ours_code = share(memory, code, ours_newcomer) if names_language else ours_host
     ours_host_code = share(memory, host_code, 0.5 * (ours_host + ours_code))
     ours_pattern = share(memory, pattern, ours_host_code)
     out[to, 36] = ours_domain
@@ -152,7 +157,7 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
     out[to, 40] = share(memory, third, ours_pattern)
     out[to, 41] = ours_code
     out[to, 42] = overall_ours
-    behind_host = behind(memory, host, BEHIND_AT_FIRST)
+    behind_host = behind(memory, host, behind(memory, newcomer, BEHIND_AT_FIRST))
     behind_pattern = behind(memory, pattern, behind_host)
     out[to, 43] = min(behind(memory, third, behind_pattern), MOST_BEHIND)
     out[to, 44] = behind_host
@@ -230,9 +235,10 @@ def remember(
     A key whose slot belongs to another wears that one down, and has the slot once little is left of it.
     """
     count = 0
+    known = memory[slot_of(keys[row, at.HOST], tags), PAGES] > FIRST_PAGES
     for column in range(at.KEYS):
         key = keys[row, column]
-        if key == _NONE:
+        if key == _NONE or (known and (column == at.NEWCOMER or column == at.NEWCOMER_TLD)):
             continue
         slot = key & _MASK
         again = False
