@@ -25,6 +25,7 @@ from thresher.config import Config
 from thresher.crawl.fetch import Fetcher, user_agent
 from thresher.crawl.frontier import Frontier, arranged
 from thresher.crawl.ledger import Ledger, Outcome
+from thresher.crawl.novelty import Novelty
 from thresher.crawl.politeness import BUSY, Politeness
 from thresher.crawl.priority import Priorities, Source
 from thresher.crawl.resolve import Resolver
@@ -91,7 +92,9 @@ class Crawl:
             host_power=self.priorities.host_power,
             **arranged(config.policy, Random()),
         )
-        self.readers = Readers(config.read, config.language)
+        near = config.judge.near_duplicates
+        self.novelty = Novelty(state, config.judge) if near else None
+        self.readers = Readers(replace(config.read, runs=near or config.read.runs), config.language)
         self._visits: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._fault: BaseException | None = None
@@ -270,6 +273,8 @@ class Crawl:
         verdict = judge(
             page, self._config.language, self._config.judge, raw_seen=raw_seen, text_seen=text_seen
         )
+        if self.novelty and verdict.keep:
+            page, verdict = self.novelty.sift(page, verdict)
         factors = self.priorities.factors(Source(candidate.url, verdict.keep, page.badness), page.links)
         expected = self.yields.expected([link.url for link in page.links])
         weights = [factor * host for factor, host in zip(factors, expected, strict=True)]
