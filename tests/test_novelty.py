@@ -264,6 +264,13 @@ def test_a_paragraph_that_stands_twice_on_a_page_is_kept_once(tmp_path: Path) ->
         assert left(novelty, HEDGEHOGS[0], HEDGEHOGS[1], HEDGEHOGS[0]) == HEDGEHOGS[:2]
 
 
+def test_words_that_only_a_dropped_paragraph_had_are_still_new(tmp_path: Path) -> None:
+    with opened(tmp_path) as (novelty, _):
+        left(novelty, "a b c d e f g h i j")
+        assert left(novelty, HEDGEHOGS[0], "a b c d e f g h i j x y z") == HEDGEHOGS[:1]
+        assert left(novelty, "e f g h i j x y z") == ["e f g h i j x y z"]
+
+
 def test_a_refrain_within_one_paragraph_does_no_harm(tmp_path: Path) -> None:
     with opened(tmp_path) as (novelty, _):
         song = "row row row the boat gently down the stream " * 9
@@ -430,11 +437,10 @@ def test_near_duplicates_are_looked_for_only_if_asked() -> None:
     assert not Config().read.runs
 
 
-def test_a_share_above_one_is_refused_with_the_cure() -> None:
-    with pytest.raises(
-        ConfigError, match=r"judge.near_duplicate_share = 50 .*try near_duplicate_share = 0\.5"
-    ):
-        parse({"judge": {"near_duplicate_share": 50}})
+@pytest.mark.parametrize("share", [50, 0, "half"])
+def test_a_share_that_is_none_is_refused_with_the_cure(share: object) -> None:
+    with pytest.raises(ConfigError, match=r"judge.near_duplicate_share = .*try near_duplicate_share = 0\.5"):
+        parse({"judge": {"near_duplicate_share": share}})
 
 
 def test_runs_travel_with_their_page() -> None:

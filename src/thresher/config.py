@@ -159,8 +159,8 @@ class Judging(Section, frozen=True):
     max_suspicion: float = 0.0  # of 1, that a machine made the text; 0.5 is rare among good texts
     duplicates: bool = True  # drop exact duplicates of raw page and of text
     near_duplicates: bool = False  # drop paragraphs most of whose runs of seven words were seen before …
-    near_duplicate_share: Annotated[float, Meta(ge=0, le=1)] = 0.5  # … that is, more than this share
-    near_duplicate_memory: int = GIB  # for runs seen, some 300 million; then the oldest are forgotten
+    near_duplicate_share: Annotated[float, Meta(gt=0, le=1)] = 0.5  # … that is, more than this share
+    near_duplicate_memory: Annotated[int, Meta(ge=0)] = GIB  # for 300 million runs; then the oldest go
 
 
 class Storing(Section, frozen=True):

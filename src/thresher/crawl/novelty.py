@@ -30,7 +30,7 @@ Mask = npt.NDArray[np.bool_]
 class RunFilter:
     """A Bloom filter in layers, each larger than the one before; at its limit it forgets the oldest layer.
 
-    All that it knows of a run is in one cache line of each layer, so a run costs one visit to memory in each.
+    All that a layer knows of a run is in one row of 32 bytes, so a run costs one visit to memory in each layer.
     """
 
     FIRST = 1 << 17  # runs in the first layer: half a megabyte
