@@ -143,6 +143,7 @@ class Reading(Section, frozen=True):
         "balanced"  # text that is in doubt: leave it, or take it
     )
     paragraph_language: Literal["", "mark", "drop"] = ""  # paragraphs in another language than their text
+    runs: bool = False  # hash the text's runs of words; judge.near_duplicates switches it on
 
 
 class Judging(Section, frozen=True):
@@ -157,6 +158,9 @@ class Judging(Section, frozen=True):
     max_badness: float = 10.0  # the papers' working threshold
     max_suspicion: float = 0.0  # of 1, that a machine made the text; 0.5 is rare among good texts
     duplicates: bool = True  # drop exact duplicates of raw page and of text
+    near_duplicates: bool = False  # drop paragraphs most of whose runs of seven words were seen before …
+    near_duplicate_share: Annotated[float, Meta(gt=0, le=1)] = 0.5  # … that is, more than this share
+    near_duplicate_memory: Annotated[int, Meta(ge=0)] = GIB  # for 300 million runs; then the oldest go
 
 
 class Storing(Section, frozen=True):

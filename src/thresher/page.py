@@ -130,6 +130,13 @@ class Signs(Struct, frozen=True, array_like=True, gc=False):
         return 1.0 - innocent
 
 
+class Runs(Struct, frozen=True, array_like=True, gc=False):
+    """The runs of words of a text, by which near duplicates are known; empty unless they were asked for."""
+
+    counts: tuple[int, ...] = ()  # of each block: how many runs it has; -1 where it is not of the main text
+    hashes: bytes = b""  # 8 bytes for each run, block after block
+
+
 class Page(Struct, frozen=True, array_like=True, tag="page"):
     """What a reader found in a reply."""
 
@@ -153,6 +160,7 @@ class Page(Struct, frozen=True, array_like=True, tag="page"):
     opt_out: tuple[str, ...] = ()  # "noai", "tdm-reservation", …
     metadata: Metadata = Metadata()
     signs: Signs = Signs()
+    runs: Runs = Runs()
 
 
 class Verdict(Struct, frozen=True, array_like=True, gc=False):

@@ -26,6 +26,7 @@ from thresher.crawl.fetch import Fetcher, user_agent
 from thresher.crawl.frontier import Frontier
 from thresher.crawl.guide import guided
 from thresher.crawl.ledger import Ledger, Outcome
+from thresher.crawl.novelty import Novelty
 from thresher.crawl.politeness import BUSY, Politeness
 from thresher.crawl.priority import Source
 from thresher.crawl.resolve import Resolver
@@ -91,7 +92,9 @@ class Crawl:
             turns,
             self.polite.rest_on_opening if goes_on else lambda _: 0.0,
         )
-        self.readers = Readers(config.read, config.language)
+        near = config.judge.near_duplicates
+        self.novelty = Novelty(state, config.judge) if near else None
+        self.readers = Readers(replace(config.read, runs=near or config.read.runs), config.language)
         self._visits: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._fault: BaseException | None = None
@@ -271,6 +274,8 @@ class Crawl:
         verdict = judge(
             page, self._config.language, self._config.judge, raw_seen=raw_seen, text_seen=text_seen
         )
+        if self.novelty and verdict.keep:
+            page, verdict = self.novelty.sift(page, verdict)
         received = len(reply.body)
         text_bytes = len(page.text.encode()) if verdict.keep else 0
         is_ours = verdict.language == self._config.language

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 
 from thresher import url
 from thresher.config import Reading
-from thresher.page import Block, Page, Reply
+from thresher.page import Block, Page, Reply, Runs
 from thresher.read import boilerplate, feeds, fingerprint, html
 from thresher.read import links as page_links
 from thresher.read.badness import badness
@@ -17,6 +18,7 @@ from thresher.read.directives import directives
 from thresher.read.kind import SNIFFED, sniff_kind
 from thresher.read.language import languages, normalise, paragraph_languages
 from thresher.read.metadata import metadata
+from thresher.read.runs import runs
 from thresher.read.signs import signs
 from thresher.read.trained import badness_model
 
@@ -66,10 +68,10 @@ def _read_html(
     blocks = tuple(map(Block, markup.texts, scores.tolist()))
     if settings.paragraph_language:
         blocks = _marked(blocks, cut)
-    chosen = [block for block in blocks if block.boilerplate < cut]
+    chosen = [block.boilerplate < cut for block in blocks]
     if settings.paragraph_language == "drop":
-        chosen = _in_one_language(chosen)
-    paragraphs = [block.text for block in chosen]
+        chosen = _in_one_language(blocks, chosen)
+    paragraphs = list(compress(markup.texts, chosen))
     text = "\n".join(paragraphs)
     found = page_links.links(markup, reply.url, scores, cut, settings.max_links)
     expected = badness_model(normalise(language) or language) if language else None
@@ -102,6 +104,7 @@ def _read_html(
             reply.fetched,
         ),
         signs=signs(paragraphs, found, reply.url),
+        runs=runs(markup.texts, chosen) if settings.runs else Runs(),
     )
 
 
@@ -114,14 +117,14 @@ def _marked(blocks: Sequence[Block], cut: float) -> tuple[Block, ...]:
     )
 
 
-def _in_one_language(paragraphs: Sequence[Block]) -> list[Block]:
-    """Those in the language that most of the text is in, and those too short to tell."""
+def _in_one_language(blocks: Sequence[Block], chosen: Sequence[bool]) -> list[bool]:
+    """Of the chosen, those in the language that most of the text is in, and those too short to tell."""
     sizes: Counter[str] = Counter()
-    for paragraph in paragraphs:
+    for paragraph in compress(blocks, chosen):
         if paragraph.language:
             sizes[paragraph.language] += len(paragraph.text)
     main = sizes.most_common(1)[0][0] if sizes else ""
-    return [paragraph for paragraph in paragraphs if paragraph.language in ("", main)]
+    return [said and block.language in ("", main) for block, said in zip(blocks, chosen, strict=True)]
 
 
 def _headers(raw: bytes) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from thresher.read.scan.kernel import BYTES, FLOATS, NUMBER, NUMBERS, SOURCE, inner, kernel
+from thresher.read.scan.kernel import BYTES, FLOATS, NUMBER, NUMBERS, SOURCE, inlined, inner, kernel
 from thresher.read.scan.text import HASH_FACTOR, HASH_SEED, find_key
 
 STEM = 7  # letters by which words are told apart, so that one word in many forms is one
@@ -20,6 +20,7 @@ FEWEST_WORDS = 60  # of which something can be said
 MOST_WORDS = 2_000  # that can be counted, or pairs of characters where these stand in for words
 
 _CODES = types.Array(types.uint32, 1, "C", readonly=True)
+_HASHES = types.Array(types.uint64, 1, "C")
 
 # ── Tables ──
 
@@ -48,13 +49,19 @@ NONE = np.uint64(2**64 - 1)  # in the place of the least run of words, where the
 NO_CLASSES = np.empty(0, dtype=np.uint64)
 CLASSES = 64  # of runs of words, one for each bit of a sketch
 FIGURES = 8
+# A run is as long as seven words. Where there are no spaces between words it is measured in characters: about four
+# letters are a word (Thai, Lao, Khmer, Burmese), or two signs for a syllable or a meaning (kana, Han).
+WORD_WEIGHT, SIGN_WEIGHT, LETTER_WEIGHT = 4, 2, 1
+RUN_WEIGHT = 7 * WORD_WEIGHT
+_FIRST_SIGN = 0x3000  # spaceless characters before it are letters, but for Javanese ones, which are rare
 _TWO, _THREE = 2, 3
-_ONE, _HALF = np.uint64(1), np.uint64(32)
+_ONE, _HALF, _SOME = np.uint64(1), np.uint64(32), np.uint64(29)
 _SLOTS = 4_096  # more than MOST_WORDS, so that there always is a free one
 _TO_SLOT = np.uint64(64 - 12)
 _GROUPS = 8_192  # slots for groups of three characters; the few that share one do no harm
 _TO_GROUP, _CHARACTER_BITS = np.uint64(64 - 13), np.uint64(21)
 _MOST = 1_023  # times that a group is counted
+_POWERS = np.array([pow(int(ODD), n, 1 << 64) for n in range(RUN_WEIGHT + 1)], dtype=np.uint64)
 _LOGARITHMS = (16 * np.log2(np.maximum(1, np.arange(_MOST + 1)))).astype(np.uint8)  # of counts
 
 
@@ -254,4 +261,58 @@ def oddest(codes: Any, width: int) -> int:
             common -= _LOGARITHMS[min(counts[slots[place - width]], _MOST)]
             if common < least:
                 least, found = common, place - width + 1
+    return found
+
+
+@inlined
+def mixed(number: Any) -> Any:
+    """A number all of whose bits depend on all bits of another one."""
+    number = (number ^ number >> _HALF) * ODD
+    number = (number ^ number >> _SOME) * ODD
+    return number ^ number >> _HALF
+
+
+@inner
+def measure_words(codes: Any, kinds: Any, sums: Any, reach: Any) -> int:
+    """Number the words of a paragraph and add up numbers and weights from its start; how many words there are."""
+    size = 0
+    number, in_word = np.uint64(0), False
+    for place in range(len(codes) + 1):
+        code = np.int64(codes[place]) if place < len(codes) else 0
+        kind = int(kinds[min(code, _LAST)]) if place < len(codes) else 0
+        if kind == _WORD:
+            number = (number ^ np.uint64(code)) * ODD
+            in_word = True
+            continue
+        if in_word:
+            sums[size + 1] = sums[size] * ODD + mixed(number)
+            reach[size + 1] = reach[size] + WORD_WEIGHT
+            size += 1
+            number, in_word = np.uint64(0), False
+        if kind == _CHARACTER:
+            sums[size + 1] = sums[size] * ODD + mixed(np.uint64(code))
+            reach[size + 1] = reach[size] + (LETTER_WEIGHT if code < _FIRST_SIGN else SIGN_WEIGHT)
+            size += 1
+    return size
+
+
+@kernel(NUMBER, _CODES, BYTES, NUMBERS, NUMBERS, _HASHES)
+def hash_runs(codes: Any, kinds: Any, lengths: Any, counts: Any, hashes: Any) -> int:
+    """Hash the runs of words of each paragraph, which follow each other in `codes`; how many there are in all.
+
+    From every word a run reaches as far as RUN_WEIGHT; what is too near the end of its paragraph begins none.
+    """
+    sums, reach = np.zeros(len(codes) + 1, dtype=np.uint64), np.zeros(len(codes) + 1, dtype=np.int64)
+    begin = found = 0
+    for paragraph in range(len(lengths)):
+        end = begin + lengths[paragraph]
+        size = measure_words(codes[begin:end], kinds, sums, reach)
+        begin = end
+        first = 0
+        for last in range(1, size + 1):
+            while reach[last] - reach[first] >= RUN_WEIGHT:
+                hashes[found + first] = mixed(sums[last] - sums[first] * _POWERS[last - first])
+                first += 1
+        counts[paragraph] = first
+        found += first
     return found
