@@ -174,7 +174,7 @@ class Storing(Section, frozen=True):
     commit_seconds: float = 1.0
 
 
-PolicyName = Literal["learned", "bfs", "random", "spiderling", "host-yield", "heidix"]
+PolicyName = Literal["learned", "focus", "bfs", "random", "spiderling", "host-yield", "heidix"]
 
 
 class Policy(Section, frozen=True):
@@ -191,7 +191,7 @@ class Policy(Section, frozen=True):
     # What makes a URL good there, with the power that each has: {"host-yield" = 1.0, "link-context" = 0.5}.
     priorities: dict[str, float] = {}
     # learned: between 0, least time, where no connection is ever idle, and 1, least download.
-    patience: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    patience: Annotated[float, Meta(ge=0, le=1)] = 0.8
 
 
 class Config(Section, frozen=True):

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:  # numpy and the store are of no use to a progress line
+    from thresher.crawl.explain import Explanation
     from thresher.crawl.hosts import Host
     from thresher.lab.simulate import Row
 
@@ -207,3 +208,24 @@ def host_table(hosts: Sequence[Host]) -> Table:
             harmless(f"{host.state} {host.reason}".strip(), 24),
         )
     return table
+
+
+def explanation(found: Explanation) -> Group:
+    """Why a URL has its weight."""
+    lines = [Text(harmless(found.url), style="bold"), Text(harmless(f"{found.state}: {found.detail}"))]
+    behind = f", and {found.behind:.2f} behind it" if found.behind is not None else ""
+    lines.append(
+        Text(
+            f"weight {found.weight:.3f} under policy {found.policy}: "
+            f"{found.expected:.3f} bytes of text for each byte downloaded{behind}"
+        )
+    )
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for name in ("what is known of", "pages", "yield", "in the language", "without it"):
+        table.add_column(name, justify="left" if name == "what is known of" else "right")
+    for clue in found.clues:
+        numbers = (clue.rate, clue.ours, clue.without)
+        table.add_row(
+            clue.name, f"{clue.pages:,.0f}", *("" if one is None else f"{one:.3f}" for one in numbers)
+        )
+    return Group(*lines, Text(), table)

@@ -149,6 +149,27 @@ def status(directory: Directory, *, json: AsJson = False) -> None:
 
 
 @app.command
+def explain(directory: Directory, url: str, *, json: AsJson = False) -> None:
+    """Tell why a URL has its weight: what is known of others like it, and what each clue makes of it.
+
+    Example: thresher explain czech https://example.cz/clanek
+
+    Parameters
+    ----------
+    url
+        Any URL; one that nobody has seen yet is weighed as if it were found now.
+    """
+    from thresher.crawl.explain import explain as find
+    from thresher.terminal import explanation
+
+    found = find(directory, url)
+    if json:
+        print_json(found)
+    else:
+        show(explanation(found))
+
+
+@app.command
 def hosts(directory: Directory, *, count: int = 20, json: AsJson = False) -> None:
     """List the hosts of a corpus by their yield: what they gave, what waits there, which are closed and why.
 

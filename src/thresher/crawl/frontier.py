@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 
 import msgspec
@@ -254,6 +254,11 @@ class Frontier:
             self._weigh_lanes([(host, lane)])
         return replace(candidate, weight=expected)
 
+    @property
+    def waiting_for(self) -> float:
+        """The weight of a host that others have to wait for just now; 0 if there is none."""
+        return self._turns.waiting_for
+
     def next_turn(self) -> float | None:
         """When a host's turn comes next; None if nothing waits."""
         return self._turns.next_time()
@@ -357,6 +362,12 @@ class Frontier:
                 del lane.head[self._head :]
             lane.tail.clear()
         self._changed.clear()
+
+
+def waiting(state: State, host: int) -> Iterator[Candidate]:
+    """All URLs that wait for a host, by its number, lane by lane, as of the last commit."""
+    for _, value in state.committed(_prefix(host, 0), _prefix(host + 1, 0)):
+        yield _decode(value)
 
 
 def _prefix(host: int, lane: int) -> bytes:

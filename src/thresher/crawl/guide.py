@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from thresher.config import Policy
 from thresher.crawl.priority import Priorities, Source
 from thresher.crawl.state import State
-from thresher.crawl.turns import RANKS, RankedTurns, Turning, Turns
+from thresher.crawl.turns import RANKS, BestTurns, RankedTurns, Turning, Turns
 from thresher.crawl.yields import Yields
 from thresher.page import Candidate, Link
 from thresher.url import host as host_of
@@ -31,6 +31,7 @@ class Standing(NamedTuple):
 
 
 Front = Any  # what a guide keeps of the first URL of a lane; None: nothing yet
+FOREIGN = 1e-3  # what a link on a page in another language counts, where one in ours counts 1
 USUAL = 32  # the rank in its lane of a URL that promises what its host does
 
 
@@ -137,6 +138,24 @@ class Plain:
         pass
 
 
+class Focus(Plain):
+    """The simplest that works: a link is as good as the language of its page and the share of hits of its host."""
+
+    def __init__(self, yields: Yields) -> None:
+        super().__init__(Priorities(Policy(name="bfs")), by_weight, yields.promise)
+        self._yields = yields
+
+    def found(self, candidates: Sequence[Candidate], source: Source, *_: object) -> list[Candidate]:
+        return [replace(one, weight=1.0 if source.ours else FOREIGN) for one in candidates]
+
+    def standings(self, fronts: Sequence[tuple[str, Front]]) -> list[Standing]:
+        return [Standing(factor + self._hits(host), 0.0, self._promise(host)) for host, factor in fronts]
+
+    def _hits(self, host: str) -> float:
+        tally = self._yields.hosts[host]
+        return (tally.kept + 0.5) / (tally.pages + 1)
+
+
 def by_depth(candidate: Candidate) -> int:
     """The rank of a URL in its lane, where queues are breadth first."""
     return candidate.depth
@@ -153,10 +172,11 @@ def guided(
     """The guide of a policy, and how hosts take turns under it."""
     if policy.name == "learned":
         from thresher.crawl.learned.guide import Learned  # with numba, that the others do without
-        from thresher.crawl.turns import BestTurns
 
         return Learned(language, state), BestTurns(policy.patience)
     priorities = Priorities(policy)
+    if policy.name == "focus":
+        return Focus(yields), BestTurns(0.0)
     if policy.name == "random":
         return Plain(priorities, lambda _: random.randrange(RANKS), yields.promise), RankedTurns(random, inf)
     if policy.name in ("host-yield", "heidix"):

@@ -15,6 +15,8 @@ MANY_VOID = 64  # tickets that may stand in a line for nothing
 class Turning(Protocol):
     """A way for hosts to take turns."""
 
+    waiting_for: float  # the weight of a host that others have to wait for; 0 if there is none
+
     def __contains__(self, host: str) -> bool: ...
 
     def put(self, host: str, time: float, weight: float, curiosity: float = 0.0) -> None:
@@ -35,6 +37,8 @@ class Turning(Protocol):
 
 class Turns:
     """Hosts in the order of the times at which they may be visited: the one that waits longest is next."""
+
+    waiting_for = 0.0
 
     def __init__(self) -> None:
         self._entries: list[tuple[float, int, str]] = []  # some of hosts that were put elsewhere since
@@ -76,6 +80,8 @@ class RankedTurns:
     So the best come first, and the others are never forgotten. The temperature widens the choice: at 0 the best one
     is always next, without bound all are alike. Those of one rank take turns.
     """
+
+    waiting_for = 0.0
 
     def __init__(self, random: Random, temperature: float = 1.0) -> None:
         self._random = random
@@ -150,12 +156,14 @@ def _rank(weight: float) -> int:
 class BestTurns:
     """Of the hosts that may be visited the best is next; or none, while better ones are about to be ready again.
 
-    How much better is a matter of patience: at 0 nothing is ever waited for, at 1 whatever is worse than usual, and
-    than a host that will be back soon, has to wait.
+    How much better is a matter of patience: at 0 nothing is ever waited for, at 1 all that is worse than usual, and
+    than a host that will be back soon, has to wait. In between, the fewer good hosts are known the less is waited
+    for them: there may be others.
     """
 
     SOON = 30.0  # seconds that are worth waiting
     MEMORY = 50  # takes after which what was usual counts for little
+    FEW = 5  # good hosts
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
@@ -166,8 +174,9 @@ class BestTurns:
         self._newest: list[tuple[float, str]] = []  # the same by curiosity
         self._away: list[tuple[float, float, str]] = []  # hosts that will be back, by weight, and until when
         self._back: dict[str, float] = {}  # when they will, as far as anybody knows
-        self._usual = 0.0  # weight of what was taken lately
-        self._refuses = False
+        self._usual = 0.0  # weight of what was taken lately …
+        self._lately: deque[str] = deque(maxlen=self.MEMORY)  # … and from which hosts
+        self.waiting_for = 0.0  # the weight of a host that others have to wait for; 0 if there is none
 
     def __contains__(self, host: str) -> bool:
         return host in self._weights
@@ -205,7 +214,7 @@ class BestTurns:
         self._waiting.remove(host)
 
     def next_time(self) -> float | None:
-        if self._ready and not self._refuses:
+        if self._ready and not self.waiting_for:
             return float("-inf")
         return self._waiting.next_time()
 
@@ -213,21 +222,27 @@ class BestTurns:
         while host := self._waiting.take(now):
             self._back.pop(host, None)
             self._enter(host)
-        self._refuses = False
+        self.waiting_for = 0.0
         chosen = self._first(self._newest, 1) if curious else None
         if chosen is None:
             chosen = self._first(self._best, 0)
             if chosen is None:
                 return None
-            weight = self._weights[chosen][0]
-            if weight < self._patience * min(self._usual, self._soon(now)):
-                self._refuses = True
+            weight, soon = self._weights[chosen][0], self._soon(now)
+            if weight < self._insists() * min(self._usual, soon):
+                self.waiting_for = soon
                 return None
             self._usual += (weight - self._usual) / self.MEMORY
+            self._lately.append(chosen)
         weight = self._weights[chosen][0]
         self.remove(chosen)
         self._expect(chosen, weight, now + self.SOON)
         return chosen
+
+    def _insists(self) -> float:
+        """The share of what is usual that a host has to promise."""
+        good = len(set(self._lately))
+        return self._patience * good / (good + self.FEW * (1.0 - self._patience)) if good else 0.0
 
     def _first(self, line: list[tuple[float, str]], measure: int) -> str | None:
         """The first ready host of a line, without those that have left it or stand elsewhere in it."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from thresher.crawl.learned import clues as at
-from thresher.crawl.learned.forecast import COLUMNS, REQUEST, SLOTS, remember
+from thresher.crawl.learned.forecast import COLUMNS, REQUEST, SLOTS, credit, remember
 from thresher.crawl.state import State
 
 SLOT = b"x"  # x slot -> tag, sums
@@ -54,10 +54,10 @@ class Experience:
             slot = int.from_bytes(key[len(SLOT) :], "big")
             self.tags[slot], *self.memory[slot] = _slot.unpack(value)
 
-    def add(self, keys: at.Keys, received: int, text: int, ours: float, behind: float) -> None:
+    def add(self, keys: at.Keys, received: int, text: int, ours: bool) -> None:
         """A page came in: `keys` are those of its URL, as the only row."""
         cost = received + REQUEST
-        count = remember(keys, 0, self.memory, self.tags, text, cost, ours, behind, self._slots)
+        count = remember(keys, 0, self.memory, self.tags, text, cost, ours, self._slots)
         self._changed.update(self._slots[:count].tolist())
         overall = self.overall
         overall.text = FADE * overall.text + text
@@ -67,6 +67,11 @@ class Experience:
         overall.spent += received
         overall.late_text += (text - overall.late_text) / LATELY
         overall.late_cost += (cost - overall.late_cost) / LATELY
+
+    def credit(self, keys: at.Keys, text: float) -> None:
+        """A page led to a link that gave text: `keys` are those of the page."""
+        count = credit(keys, 0, self.memory, self.tags, text, self._slots)
+        self._changed.update(self._slots[:count].tolist())
 
     def means(self) -> NDArray[np.float64]:
         """Text per byte and the share of pages in our language, of the whole crawl."""

@@ -23,6 +23,7 @@ REQUEST = 1_000.0  # bytes that a request costs beside the body it brings
 FIRM = 15_000.0  # bytes after which a mean is as much its own as what it starts from
 FIRM_PAGES = 3.0
 FIRM_BEHIND = 3_000.0
+BEHIND_AT_HOME = 0.4  # more, where something speaks for our language
 AT_FIRST, OURS_AT_FIRST, BEHIND_AT_FIRST = 0.1, 0.2, 0.1  # what is thought of hosts before there were any
 FIRST_PAGES = 2.5  # of a host, those that tell of hosts that are new
 MOST_BEHIND = 2.0  # text that lies behind a page, per byte of it, that counts
@@ -30,7 +31,25 @@ FADE = 1.0 - 1.0 / 400  # what a page less recent by one counts under the same k
 KILO = 1_000.0
 LITTLE = 0.002  # text per byte that is as good as none
 
-MEASURES = 54
+# Measures, in their order: text per byte of pages that a link has something in common with …
+(
+    OVERALL, BY_DOMAIN, BY_HOST, BY_FIRST_FOLDER, BY_SECOND_FOLDER, BY_FOLDER, BY_PATTERN, BY_FORM, BY_CODE,
+    BY_HOST_CODE, BY_TLD, BY_WORDS, BEST_WORD, WORST_WORD, BY_GRAMS, BY_SETTING,
+) = range(16)  # fmt: skip
+TOLD = 16  # … the notes of the link …
+# … how much is known, in how many pages our language was found, what lies behind them …
+(
+    DOMAIN_EVIDENCE, HOST_EVIDENCE, PATTERN_EVIDENCE, FOLDER_EVIDENCE, CODE_EVIDENCE, HOST_CODE_EVIDENCE,
+    OURS_BY_DOMAIN, OURS_BY_HOST, OURS_BY_HOST_CODE, OURS_BY_PATTERN, OURS_BY_FOLDER, OURS_BY_CODE, OURS_OVERALL,
+    BEHIND, BEHIND_HOST,
+) = range(TOLD + at.NOTES, TOLD + at.NOTES + 15)  # fmt: skip
+# … their size in kilobytes, two of the above as multiples of what is usual, whether there are none yet, and on the
+# same host those whose links stand alike, have words and names as long, and stood on pages of the same kind.
+(
+    PAGE_SIZE, FOLDER_RATIO, WORD_RATIO, IS_NEW,
+    BY_HOST_SETTING, BY_HOST_ANCHOR, BY_HOST_PARENT, BY_NAME_LENGTH, COMBINED,
+) = range(BEHIND_HOST + 1, BEHIND_HOST + 10)  # fmt: skip
+MEASURES = COMBINED + 1
 
 _KEYS = types.Array(types.uint64, 2, "C")
 _MEMORY = types.Array(types.float32, 2, "C")
@@ -72,7 +91,7 @@ def evidence(memory, slot):
 
 @inner
 def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
-    """The evidence for one link, in measures; see MEASURED for what each is."""
+    """The evidence for one link, in measures."""
     g = overall
     domain = slot_of(keys[row, at.DOMAIN], tags)
     host = slot_of(keys[row, at.HOST], tags)
@@ -94,17 +113,17 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
     by_second = mean(memory, second, by_first, FIRM)
     by_pattern = mean(memory, pattern, by_second, FIRM)
     by_third = mean(memory, third, by_pattern, FIRM)
-    out[to, 0] = g
-    out[to, 1] = by_domain
-    out[to, 2] = by_host
-    out[to, 3] = by_first
-    out[to, 4] = by_second
-    out[to, 5] = by_third
-    out[to, 6] = by_pattern
-    out[to, 7] = mean(memory, slot_of(keys[row, at.GLOBAL_PATTERN], tags), g, FIRM)
-    out[to, 8] = by_code
-    out[to, 9] = by_host_code
-    out[to, 10] = by_tld
+    out[to, OVERALL] = g
+    out[to, BY_DOMAIN] = by_domain
+    out[to, BY_HOST] = by_host
+    out[to, BY_FIRST_FOLDER] = by_first
+    out[to, BY_SECOND_FOLDER] = by_second
+    out[to, BY_FOLDER] = by_third
+    out[to, BY_PATTERN] = by_pattern
+    out[to, BY_FORM] = mean(memory, slot_of(keys[row, at.GLOBAL_PATTERN], tags), g, FIRM)
+    out[to, BY_CODE] = by_code
+    out[to, BY_HOST_CODE] = by_host_code
+    out[to, BY_TLD] = by_tld
     total, most, least, count = 0.0, 0.0, 9.0, 0
     for column in range(at.WORDS, at.WORDS + at.MAX_WORDS):
         if keys[row, column] == _NONE:
@@ -114,79 +133,60 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
         most = max(most, one)
         least = min(least, one)
         count += 1
-    out[to, 11] = total / count if count else g
-    out[to, 12] = most if count else g
-    out[to, 13] = least if count else g
+    out[to, BY_WORDS] = total / count if count else g
+    out[to, BEST_WORD] = most if count else g
+    out[to, WORST_WORD] = least if count else g
     total, count = 0.0, 0
     for column in range(at.GRAMS, at.GRAMS + at.MAX_GRAMS):
         if keys[row, column] == _NONE:
             break
         total += mean(memory, slot_of(keys[row, column], tags), g, FIRM)
         count += 1
-    out[to, 14] = total / count if count else g
-    out[to, 15] = mean(memory, slot_of(keys[row, at.SETTING], tags), g, FIRM)
+    out[to, BY_GRAMS] = total / count if count else g
+    out[to, BY_SETTING] = mean(memory, slot_of(keys[row, at.SETTING], tags), g, FIRM)
     for column in range(at.NOTES):
-        out[to, 16 + column] = notes[row, column]
+        out[to, TOLD + column] = notes[row, column]
     by_setting = mean(memory, slot_of(keys[row, at.HOST_SETTING], tags), by_host_code, FIRM)
     by_anchor = mean(memory, slot_of(keys[row, at.HOST_ANCHOR], tags), by_host_code, FIRM)
     by_parent = mean(memory, slot_of(keys[row, at.HOST_PARENT], tags), by_host_code, FIRM)
     by_length = mean(memory, slot_of(keys[row, at.NAME_LENGTH], tags), by_host_code, FIRM)
     usual = max(by_host_code, LITTLE)
     ratio = max(by_setting, LITTLE) * max(by_anchor, LITTLE) * max(by_parent, LITTLE) * max(by_length, LITTLE)
-    out[to, 49] = by_setting
-    out[to, 50] = by_anchor
-    out[to, 51] = by_parent
-    out[to, 52] = by_length
-    out[to, 53] = min(by_third * np.sqrt(ratio / usual**4), 3.0)
-    out[to, 30] = evidence(memory, domain)
-    out[to, 31] = evidence(memory, host)
-    out[to, 32] = evidence(memory, pattern)
-    out[to, 33] = evidence(memory, third)
-    out[to, 34] = evidence(memory, code)
-    out[to, 35] = evidence(memory, host_code)
+    out[to, BY_HOST_SETTING] = by_setting
+    out[to, BY_HOST_ANCHOR] = by_anchor
+    out[to, BY_HOST_PARENT] = by_parent
+    out[to, BY_NAME_LENGTH] = by_length
+    out[to, COMBINED] = min(by_third * np.sqrt(ratio / usual**4), 3.0)
+    out[to, DOMAIN_EVIDENCE] = evidence(memory, domain)
+    out[to, HOST_EVIDENCE] = evidence(memory, host)
+    out[to, PATTERN_EVIDENCE] = evidence(memory, pattern)
+    out[to, FOLDER_EVIDENCE] = evidence(memory, third)
+    out[to, CODE_EVIDENCE] = evidence(memory, code)
+    out[to, HOST_CODE_EVIDENCE] = evidence(memory, host_code)
     ours_newcomer = share(memory, newcomer, OURS_AT_FIRST)
     ours_domain = share(memory, domain, ours_newcomer)
     ours_host = share(memory, host, ours_domain)
     ours_code = share(memory, code, ours_newcomer) if names_language else ours_host
     ours_host_code = share(memory, host_code, 0.5 * (ours_host + ours_code))
     ours_pattern = share(memory, pattern, ours_host_code)
-    out[to, 36] = ours_domain
-    out[to, 37] = ours_host
-    out[to, 38] = ours_host_code
-    out[to, 39] = ours_pattern
-    out[to, 40] = share(memory, third, ours_pattern)
-    out[to, 41] = ours_code
-    out[to, 42] = overall_ours
-    behind_host = behind(memory, host, behind(memory, newcomer, BEHIND_AT_FIRST))
+    out[to, OURS_BY_DOMAIN] = ours_domain
+    out[to, OURS_BY_HOST] = ours_host
+    out[to, OURS_BY_HOST_CODE] = ours_host_code
+    out[to, OURS_BY_PATTERN] = ours_pattern
+    out[to, OURS_BY_FOLDER] = share(memory, third, ours_pattern)
+    out[to, OURS_BY_CODE] = ours_code
+    out[to, OURS_OVERALL] = overall_ours
+    at_home = max(
+        notes[row, at.TOLD_OURS], notes[row, at.HINTS + at.SAYS_OURS], notes[row, at.HINTS + at.AT_HOME]
+    )
+    behind_host = behind(memory, host, BEHIND_AT_FIRST + BEHIND_AT_HOME * at_home)
     behind_pattern = behind(memory, pattern, behind_host)
-    out[to, 43] = min(behind(memory, third, behind_pattern), MOST_BEHIND)
-    out[to, 44] = behind_host
-    out[to, 45] = memory[pattern, COST] / max(1.0, memory[pattern, PAGES]) / KILO
-    out[to, 46] = by_third / max(g, 1e-3)
-    out[to, 47] = out[to, 13] / max(g, 1e-3)
-    out[to, 48] = memory[pattern, PAGES] < 0.5
-
-
-HOST_EVIDENCE, BEHIND, IS_NEW = 31, 43, 48
-
-MEASURED = (
-    "all pages of this crawl",
-    "its domain",
-    "its host",
-    "its first folder",
-    "its first two folders",
-    "its folder",
-    "URLs of its form on this host",
-    "URLs of its form anywhere",
-    "URLs that name the same language",
-    "URLs of its host that name the same language",
-    "its top-level domain",
-    "words of its URL, on average",
-    "the best word of its URL",
-    "the worst word of its URL",
-    "three letters on end of its URL, on average",
-    "links that stand like it",
-)
+    out[to, BEHIND] = min(behind(memory, third, behind_pattern), MOST_BEHIND)
+    out[to, BEHIND_HOST] = behind_host
+    out[to, PAGE_SIZE] = memory[pattern, COST] / max(1.0, memory[pattern, PAGES]) / KILO
+    out[to, FOLDER_RATIO] = by_third / max(g, 1e-3)
+    out[to, WORD_RATIO] = out[to, WORST_WORD] / max(g, 1e-3)
+    out[to, IS_NEW] = memory[pattern, PAGES] < 0.5
 
 
 @kernel(NOTHING, _KEYS, GRID, NUMBERS, _MEMORY, _TAGS, FLOATS, NUMBER, BYTES, FLOATS, FLOATS, GRID, FLOATS)
@@ -216,9 +216,7 @@ def forecast(
         expected[number] = max(expected[number], 0.0)
 
 
-@kernel(
-    NUMBER, _KEYS, NUMBER, _MEMORY, _TAGS, types.float64, types.float64, types.float64, types.float64, NUMBERS
-)
+@kernel(NUMBER, _KEYS, NUMBER, _MEMORY, _TAGS, types.float64, types.float64, types.float64, NUMBERS)
 def remember(
     keys: at.Keys,
     row: int,
@@ -227,7 +225,6 @@ def remember(
     text: float,
     cost: float,
     ours: float,
-    found_behind: float,
     changed: NDArray[np.int64],
 ) -> int:
     """Add a page to the memory under each of its keys; `changed` gets the slots, the result is how many.
@@ -261,7 +258,29 @@ def remember(
             memory[slot, COST] += cost
             memory[slot, PAGES] += 1.0
             memory[slot, OURS] += ours
-            memory[slot, FOUND_BEHIND] += found_behind
         changed[count] = slot
         count += 1
+    return count
+
+
+@kernel(NUMBER, _KEYS, NUMBER, _MEMORY, _TAGS, types.float64, NUMBERS)
+def credit(
+    keys: at.Keys,
+    row: int,
+    memory: NDArray[np.float32],
+    tags: NDArray[np.uint32],
+    text: float,
+    changed: NDArray[np.int64],
+) -> int:
+    """Text was found behind a page: remember it under the keys of that; `changed` gets the slots, as above."""
+    count = 0
+    for column in (at.HOST, at.FIRST_FOLDER, at.SECOND_FOLDER, at.THIRD_FOLDER, at.PATTERN):
+        slot = slot_of(keys[row, column], tags)
+        again = slot == _NONE
+        for before in range(count):
+            again |= changed[before] == slot
+        if not again:
+            memory[slot, FOUND_BEHIND] += text
+            changed[count] = slot
+            count += 1
     return count

@@ -25,10 +25,12 @@ CURIOUS_LOOKAHEAD = 1.0  # … and where something new is to be tried
 TRIES = 0.05  # of all bytes, what goes into trying something new
 SEED_BONUS = 9.0  # for URLs that somebody chose
 
-# What a page leads to counts as found behind it: the best of its links, as far as they are better than what the
-# crawl has lately had anyway, and a little for each host that nobody knew.
-BEST, USUAL_BYTES, GAIN, HAD_ANYWAY = 20, 8_000.0, 0.5, 0.5
-NEW_HOST, MANY_HOSTS = 400.0, 30
+# Text counts as found behind the page that led to it: as far as it is more than what the crawl has lately had
+# anyway, and with some of what lies behind it in turn.
+GAIN, HAD_ANYWAY, ONWARD = 0.5, 0.5, 0.5
+# A page that leads to hosts nobody knew need not wait for that: each counts a little, and as a page of text of so
+# many bytes if it is likely to be better than others.
+NEW_HOST, USUAL_BYTES, MANY_HOSTS = 400.0, 8_000.0, 30
 
 ROOM = 1_024  # for first URLs of lanes, to begin with
 
@@ -62,7 +64,7 @@ class Learned:
         self._notes: Reals = np.zeros((ROOM, at.NOTES))
         self._bonus: Reals = np.zeros(ROOM)
         self._free = list(range(ROOM))  # … and which rows of those hold none
-        self._behind: dict[str, float] = {}  # by page, what its links promise
+        self._leads: dict[str, float] = {}  # by page, what the hosts are worth that it led to
         self._tried: set[str] = set()  # URLs taken to try something new
         self.rank = by_weight
 
@@ -88,13 +90,18 @@ class Learned:
             for candidate, link in zip(candidates, links, strict=True)
         ]
         queued, outlook = self._queued(hinted)
-        better = np.maximum(outlook.weights - HAD_ANYWAY * self.experience.overall.lately, 0.0)
-        hosts = {host_of(one.url) for one, known in zip(queued, outlook.host_known, strict=True) if not known}
-        self._behind[source.url] = GAIN * (
-            USUAL_BYTES * float(np.sort(better)[-BEST:].sum())
-            + NEW_HOST * min(len(hosts - {here}), MANY_HOSTS)
-        )
+        self._leads[source.url] = self._new_hosts(queued, outlook)
         return queued
+
+    def _new_hosts(self, queued: Sequence[Candidate], outlook: Outlook) -> float:
+        """What hosts that nobody knew are worth to those who led there."""
+        lately = HAD_ANYWAY * self.experience.overall.lately
+        worth: dict[str, float] = {}
+        for one, weight, known in zip(queued, outlook.weights.tolist(), outlook.host_known, strict=True):
+            if not known:
+                host = host_of(one.url)
+                worth[host] = max(worth.get(host, 0.0), weight - lately)
+        return sum(NEW_HOST + USUAL_BYTES * better for better in sorted(worth.values())[-MANY_HOSTS:])
 
     def _hints(self, candidate: Candidate, source: Source, link: Link, here: str, kind: bytes) -> bytes:
         return hints(
@@ -175,8 +182,17 @@ class Learned:
     # what came of it
 
     def learn(self, candidate: Candidate, received: int, text: int, ours: bool) -> None:
-        keys, _ = self.clues.of([candidate.url], [candidate.hints])
-        self.experience.add(keys, received, text, ours, self._behind.pop(candidate.url, 0.0))
+        known = self.experience
+        keys, notes = self.clues.of(
+            [candidate.url, candidate.source or candidate.url], [candidate.hints, b""]
+        )
+        if candidate.source:
+            better = max(text - HAD_ANYWAY * known.overall.lately * received, 0.0)
+            onward = float(self.outlook(keys, notes, np.zeros(1, np.int64)).behind[0]) * received
+            known.credit(keys[1:], GAIN * (better + ONWARD * onward))
+        known.add(keys[:1], received, text, ours)
+        if lead := self._leads.pop(candidate.url, 0.0):
+            known.credit(keys[:1], GAIN * lead)
         if candidate.url in self._tried:
             self._tried.remove(candidate.url)
             self.experience.overall.tried += received

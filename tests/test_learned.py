@@ -1,0 +1,230 @@
+"""The policy that learns: what URLs tell, what is remembered of them, and what comes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thresher.config import ConfigError
+from thresher.crawl.guide import Standing
+from thresher.crawl.learned import clues as at
+from thresher.crawl.learned.clues import Clues
+from thresher.crawl.learned.forecast import MEASURES
+from thresher.crawl.learned.guide import TRIES, Learned
+from thresher.crawl.learned.homes import homes
+from thresher.crawl.learned.trees import Trees, packed, unpacked
+from thresher.crawl.priority import Source
+from thresher.crawl.state import State
+from thresher.page import Candidate, Link
+from thresher.url import canonical
+
+OURS, OTHER, HOME, ABROAD = (at.HINTS + saying for saying in range(at.SAYINGS))
+
+
+def notes(url: str, language: str = "cs") -> list[float]:
+    return Clues(language).of([url], [b""])[1][0].tolist()
+
+
+def keys(url: str) -> list[int]:
+    return Clues("cs").of([url], [b""])[0][0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://example.org/cs/clanek", OURS),
+        ("http://cs.example.org/clanek", OURS),
+        ("http://help-cs.example.org/clanek", OURS),
+        ("http://example.org/clanek.cs.html", OURS),
+        ("http://example.org/clanek?lang=cs", OURS),
+        ("http://example.org/cs-CZ/clanek", OURS),
+        ("http://example.org/cz/clanek", OURS),
+        ("http://example.org/de/artikel", OTHER),
+        ("http://example.org/pt_BR/artigo", OTHER),
+        ("http://help-zh-cn.example.org/", OTHER),
+        ("http://example.org/artikel.de.html", OTHER),
+    ],
+)
+def test_a_url_names_its_language(url: str, says: int) -> None:
+    told = notes(url)
+    assert (told[OURS], told[OTHER]) == (says == OURS, says == OTHER)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.org/", "http://example.org/clanek/csx/1", "http://example.org/c/s.html"]
+)
+def test_a_url_may_name_none(url: str) -> None:
+    assert notes(url)[OURS : OTHER + 1] == [0.0, 0.0]
+
+
+def test_top_level_domains_are_homes_or_abroad_or_nobodys() -> None:
+    assert [notes(f"http://example.{tld}/")[HOME : ABROAD + 1] for tld in ("cz", "de", "org", "io")] == [
+        [1.0, 0.0],
+        [0.0, 1.0],
+        [0.0, 0.0],
+        [0.0, 0.0],
+    ]
+    assert "cz" in homes("cs")
+    assert homes("tlh") == frozenset()
+
+
+def test_urls_share_keys_with_those_they_are_like() -> None:
+    one, two = keys("http://a.cz/zpravy/2020/praha-1.html"), keys("http://a.cz/zpravy/2021/brno-22.html")
+    for shared in (at.DOMAIN, at.HOST, at.FIRST_FOLDER, at.THIRD_FOLDER, at.PATTERN, at.LANE):
+        assert one[shared] == two[shared] != 0 or shared == at.LANE
+    away = keys("http://www.a.cz/zpravy/2020/praha-1.html")
+    assert away[at.DOMAIN] == one[at.DOMAIN]
+    assert away[at.HOST] != one[at.HOST]
+    assert keys("http://a.cz/tagy/x")[at.FIRST_FOLDER] != one[at.FIRST_FOLDER]
+    words = set(one[at.WORDS : at.GRAMS]) - {0}
+    assert len(words & set(keys("http://b.de/zpravy/")[at.WORDS : at.GRAMS])) == 1
+
+
+@settings(deadline=None)  # kernels may have to be compiled
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=60), min_size=1, max_size=6))
+def test_any_url_can_be_taken_apart_and_those_beside_it_do_not_matter(parts: list[str]) -> None:
+    urls = [url for part in parts if (url := canonical(f"http://{part}", "http://a.cz/"))]
+    urls.append("http://[::1]:8080/a?b=%E3%81%82&&=c")
+    taken = Clues("cs")
+    together, told = taken.of(urls, [b""] * len(urls))
+    for row, url in enumerate(urls):
+        alone, said = taken.of([url], [b""])
+        assert (together[row] == alone[0]).all()
+        assert (told[row] == said[0]).all()
+
+
+def test_what_a_link_says_of_its_language_is_taken_from_its_mark_or_else_its_words() -> None:
+    clues = Clues("cs")
+    assert clues.tells("", "alternate hreflang=cs") == (True, False)
+    assert clues.tells("Příliš žluťoučký kůň úpěl ďábelské ódy", "alternate hreflang=de") == (False, True)
+    assert clues.tells("Příliš žluťoučký kůň úpěl ďábelské ódy", "") == (True, False)
+    assert clues.tells("これは日本語の文章です", "") == (False, True)
+    assert clues.tells("x", "") == (False, False)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return State(tmp_path)
+
+
+def visit(guide: Learned, url: str, text: int, *, received: int = 10_000, ours: bool | None = None) -> None:
+    guide.learn(Candidate(url, via="page"), received, text, text > 0 if ours is None else ours)
+
+
+def standing(guide: Learned, url: str) -> Standing:
+    front = guide.fronts([Candidate(url, via="page")])[0]
+    try:
+        return guide.standings([("", front)])[0]
+    finally:
+        guide.forget(front)
+
+
+def test_a_host_that_gave_text_promises_more_than_one_that_gave_none(state: State) -> None:
+    guide = Learned("cs", state)
+    before = standing(guide, "http://good.org/9").expected
+    for number in range(8):
+        visit(guide, f"http://good.org/{number}", 6_000)
+        visit(guide, f"http://bad.org/{number}", 0)
+    assert (
+        standing(guide, "http://good.org/9").expected > before > standing(guide, "http://bad.org/9").expected
+    )
+
+
+def test_folders_of_one_host_are_told_apart(state: State) -> None:
+    guide = Learned("cs", state)
+    for number in range(12):
+        visit(guide, f"http://a.org/zpravy/{number}.html", 6_000)
+        visit(guide, f"http://a.org/tagy/{number}.html", 0)
+    good, bad = (standing(guide, f"http://a.org/{folder}/99.html").expected for folder in ("zpravy", "tagy"))
+    assert good > 2 * bad
+
+
+def test_what_new_hosts_gave_is_expected_of_others_like_them_and_not_what_old_ones_go_on_giving(
+    state: State,
+) -> None:
+    guide = Learned("cs", state)
+    for number in range(60):
+        visit(guide, f"http://rich.org/{number}", 9_000)
+    for number in range(12):
+        visit(guide, f"http://new-{number}.net/", 0)
+    assert standing(guide, "http://rich.org/99").expected > 4 * standing(guide, "http://newer.net/").expected
+
+
+def test_a_page_that_led_to_good_links_makes_others_like_it_worth_a_visit(state: State) -> None:
+    guide = Learned("cs", state)
+    for number in range(10):
+        visit(guide, f"http://good.cz/{number}", 8_000)
+    links = [Link(f"http://good.cz/clanky/{number}", "", 0.1, True) for number in range(20)]
+    for number in range(3):
+        page = Candidate(f"http://list.org/list/{number}.html", via="page")
+        source = Source(page.url, kept=False)
+        guide.found([Candidate(link.url, page.url, "page", 1) for link in links], source, links)
+        guide.learn(page, 5_000, 0, ours=False)
+        visit(guide, f"http://dead.org/list/{number}.html", 0, received=5_000)
+    leads, ends = (
+        standing(guide, "http://list.org/list/9.html"),
+        standing(guide, "http://dead.org/list/9.html"),
+    )
+    assert leads.weight > ends.weight
+
+
+def test_what_was_learnt_is_there_after_a_commit_and_gone_after_a_crash(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    guide = Learned("cs", state)
+    for number in range(8):
+        visit(guide, f"http://good.org/{number}", 6_000)
+    learnt = standing(guide, "http://good.org/9")
+    guide.flush()
+    state.commit()
+    for number in range(8):
+        visit(guide, f"http://good.org/{number}", 0)
+    assert standing(guide, "http://good.org/9") != learnt
+    state.close()
+    assert standing(Learned("cs", State(tmp_path)), "http://good.org/9") == pytest.approx(learnt, rel=1e-5)
+
+
+def test_a_web_that_changes_is_learnt_anew(state: State) -> None:
+    guide = Learned("cs", state)
+    for number in range(200):
+        visit(guide, f"http://a.org/{number}", 6_000)
+    before = standing(guide, "http://a.org/9").expected
+    for number in range(200):
+        visit(guide, f"http://a.org/{number}", 0)
+    assert standing(guide, "http://a.org/9").expected < before / 2
+
+
+def test_a_share_of_the_download_goes_into_trying_what_is_new(state: State) -> None:
+    guide = Learned("cs", state)
+    assert not guide.curious()
+    visit(guide, "http://a.org/1", 6_000, received=100_000)
+    assert guide.curious()
+    new = Candidate("http://b.org/1", via="page")
+    guide.taken(new, None, curious=True)
+    guide.learn(new, int(100_000 * TRIES * 2), 0, ours=False)
+    assert not guide.curious()
+    assert standing(guide, "http://c.org/1").curiosity > 0 == standing(guide, "http://b.org/1").curiosity
+
+
+def test_the_memory_of_a_key_wears_off_where_another_needs_its_place(state: State) -> None:
+    guide = Learned("cs", state)
+    memory, tags = guide.experience.memory, guide.experience.tags
+    visit(guide, "http://a.org/1", 6_000)
+    (used,) = np.nonzero(tags)
+    tags[used] += 1  # as if all that is remembered were of other keys
+    for _ in range(3):
+        visit(guide, "http://a.org/1", 6_000)
+    assert (memory[used, 2] >= 1).all()
+    assert len(np.nonzero(tags)[0]) == len(used)
+
+
+def test_trees_grown_with_other_measures_are_refused() -> None:
+    trees = Trees(1, np.zeros(1, np.uint8), np.zeros(1), np.array([0.25, 0.5]))
+    data = packed(trees)
+    again = unpacked(data)
+    assert (again.depth, again.values.tolist()) == (1, [0.25, 0.5])
+    with pytest.raises(ConfigError, match="grow them anew"):
+        unpacked(data.replace(bytes([MEASURES]), bytes([MEASURES - 1]), 1))
