@@ -11,13 +11,15 @@ Figures, one line of JSON each, then tables:
 
 policy: the area under the harvest as a share of the ideal's, taken up to three times what the ideal downloads (mean
     and range over the seeds of chance); downloads for 90 % of the text that can be reached, as a share of what bfs
-    needs for it; the yield after as many bytes as the ideal needs, beside that of bfs; and what a page costs.
+    needs for it (never, where it is more than a quarter); the yield after as many bytes as the ideal needs, beside
+    that of bfs; and what a page costs.
 polite: the area with a second of rest for each host and 50 requests under way, for the policy that learns and for
     the best other one.
 sites: the crawl of NCL-Crawl on the toy web, 50 good seeds and no links to other hosts. Its paper counts documents
     with text in the language among those fetched; what is kept of all requests is a stricter figure.
 links: F1 of telling from a link, when it is first found, whether its target is kept: by the expected yield, and by
-    the rules of HeidiX. Thresholds that are "best" are chosen by hindsight.
+    the rules of HeidiX. Thresholds that are "best" are chosen by hindsight, for each language; the guesses of all
+    languages are counted together.
 live (only with --live): a crawl over HTTP of a toy web of 2,000 hosts against the same crawl on paper. The share of
     a connection's time that one page takes in the first is the latency of the second.
 
@@ -36,7 +38,7 @@ from typing import get_args
 
 from bench import webs
 from bench.measure import emit, say, table
-from bench.policy_bars import OURS, bars, best_other, mean_area, most_of_bfs, picked
+from bench.policy_bars import OURS, bars, best_other, mean_area, most_of_bfs, picked, pooled
 from bench.policy_links import predictions
 from bench.policy_live import HOSTS as LIVE_HOSTS
 from bench.policy_live import compared
@@ -44,13 +46,15 @@ from bench.policy_runs import NCL_PAGES, ORACLE, Figures, among_good_sites, meas
 from bench.policy_webs import Case, real_cases, toy_case
 from thresher.config import PolicyName
 from thresher.lab.harvest_plot import harvest_plot
-from thresher.lab.simulate import Harvest, ideal, known_policy
+from thresher.lab.simulate import Harvest, ideal
 
+WEBS = "real,toy"
+POLICIES = ",".join([*get_args(PolicyName), ORACLE])
 LANGUAGES = "cs,tr,id,ja,ca,ko"
 TOY_HOSTS = 5_000
 PARTS = "policy,polite,sites,links"
 QUICK = {"langs": "cs,ko", "seeds": 1, "toy_hosts": 500, "live_hosts": 200, "pages": 2_000}
-LINK_COLUMNS = ("web", "language", "scope", "rule", "chosen", "links", "precision", "recall", "f1")
+LINK_COLUMNS = ("web", "scope", "rule", "chosen", "links", "precision", "recall", "f1")
 SITE_COLUMNS = ("policy", "pages", "documents", "in_language", "kept", "kept_at_best")
 LIVE_COLUMNS = ("hosts", "pages", "live_text", "paper_text", "largest_distance", "mean_distance", "latency_s")
 
@@ -72,8 +76,8 @@ def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.policy", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--webs", default="real,toy")
-    parser.add_argument("--policies", default=",".join([*get_args(PolicyName), ORACLE]))
+    parser.add_argument("--webs", default=WEBS)
+    parser.add_argument("--policies", default=POLICIES)
     parser.add_argument("--langs", default=LANGUAGES, help="of the real web")
     parser.add_argument("--seeds", type=int, default=5, help="of chance, for policies that have a use for it")
     parser.add_argument("--parts", default=PARTS, help=f"some of {PARTS}")
@@ -84,11 +88,13 @@ def _asked() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.quick:
         vars(asked).update(QUICK)
-    for name in ("webs", "policies", "langs", "parts"):
-        setattr(asked, name, [part for part in getattr(asked, name).split(",") if part])
-    for policy in asked.policies:
-        if policy != ORACLE:
-            known_policy(policy)
+    choices = {"webs": WEBS, "policies": POLICIES, "parts": PARTS, "langs": None}
+    for name, known in choices.items():
+        given = [part for part in getattr(asked, name).split(",") if part]
+        setattr(asked, name, given)
+        for part in given:
+            if known and part not in known.split(","):
+                parser.error(f"--{name} {part}: choose from {known}")
     return asked
 
 
@@ -96,7 +102,9 @@ def _measured(asked: argparse.Namespace) -> Iterator[Figures]:
     """All that is asked for, web by web: a toy web's record is large, and gone before the next part."""
     if "real" in asked.webs:
         try:
-            for case in real_cases(asked.langs):
+            for number, case in enumerate(real_cases(asked.langs)):
+                if not number:
+                    warm(case, asked.policies)
                 yield from _harvests(case, asked)
                 if "links" in asked.parts and case.start != "portal":
                     yield from predictions(case)
@@ -114,6 +122,7 @@ def _measured(asked: argparse.Namespace) -> Iterator[Figures]:
 
 def _toy(asked: argparse.Namespace) -> Iterator[Figures]:
     case = toy_case(asked.toy_hosts)
+    warm(case, asked.policies)
     yield from _harvests(case, asked)
     if "sites" in asked.parts:
         for policy in (OURS, "bfs"):
@@ -128,7 +137,6 @@ def _harvests(case: Case, asked: argparse.Namespace) -> Iterator[Figures]:
     """The policies on a case, and the best of them politely."""
     if "policy" not in asked.parts:
         return
-    warm(case, asked.policies)
     rows: list[Figures] = []
     harvests: list[tuple[str, Harvest]] = []
     for figures, harvest in measured(case, asked.policies, asked.seeds):
@@ -170,7 +178,7 @@ def _tables(rows: Sequence[Figures]) -> None:
         )
     if links := picked(rows, name="links"):
         say("telling where links lead")
-        table(_mean_links(links), LINK_COLUMNS)
+        table(_over_languages(links), LINK_COLUMNS)
     if sites := picked(rows, name="among good sites"):
         say("among good sites")
         table(sites, SITE_COLUMNS)
@@ -190,23 +198,22 @@ def _summary(rows: Sequence[Figures], policy: str, polite_rows: Sequence[Figures
         "spread": max(row["area_max"] - row["area_min"] for row in own),
         "polite": fmean(row["area"] for row in polite_rows) if polite_rows else None,
         "90 %, of bfs's": "never" if most == inf else most,
-        "yield, of bfs's": fmean(row["yield_of_bfs"] or 0.0 for row in own),
+        "yield, of bfs's": fmean(row["yield_of_bfs"] for row in own),
         "pages/s": round(fmean(row["pages_per_s"] for row in own)),
         "ms/page": fmean(row["cpu_ms_per_page"] for row in own),
     }
 
 
-def _mean_links(rows: Sequence[Figures]) -> list[Figures]:
-    """Each rule with the means over languages."""
+def _over_languages(rows: Sequence[Figures]) -> list[Figures]:
+    """Each rule for links, all languages of a web together."""
     kinds = dict.fromkeys((row["web"], row["scope"], row["rule"], row["chosen"]) for row in rows)
-    means = []
-    for web, scope, rule, chosen in kinds:
-        same = picked(rows, web=web, scope=scope, rule=rule, chosen=chosen)
-        figures = {field: fmean(row[field] for row in same) for field in ("precision", "recall", "f1")}
-        shown = {"web": web, "scope": scope, "rule": rule, "chosen": chosen, **figures}
-        languages = " ".join(row["language"] for row in same)
-        means.append({**shown, "language": languages, "links": sum(row["links"] for row in same)})
-    return means
+    return [
+        {
+            **{"web": web, "scope": scope, "rule": rule, "chosen": chosen},
+            **pooled(picked(rows, web=web, scope=scope, rule=rule, chosen=chosen)),
+        }
+        for web, scope, rule, chosen in kinds
+    ]
 
 
 if __name__ == "__main__":

@@ -29,6 +29,9 @@ ORACLE = "oracle"
 DETERMINED = ("bfs", "spiderling", "learned", ORACLE)  # chance has no part in these
 POLITE = Terms(delay=1.0, connections=50)
 WARM_BYTES = 200_000
+FOLLOWED = (
+    0.25  # of the downloads that bfs needs for most of the text: as long are the others given to have it
+)
 
 # NCL-Crawl: 50 seeds on hosts in the language, no links to other hosts, 40 iterations of some 640 documents.
 NCL_SEEDS, NCL_PAGES = 50, 25_000
@@ -48,7 +51,6 @@ class Yardstick(NamedTuple):
     """What the policies on a case are measured by."""
 
     best: Harvest
-    limit: int  # bytes after which nobody is looked at any more
     bfs: Run  # to its end, so it has all that can be reached
 
     @property
@@ -56,22 +58,28 @@ class Yardstick(NamedTuple):
         """Nearly all the text that can be reached."""
         return MOST * float(self.bfs.harvest.text[-1])
 
-    def text_after(self, harvest: Harvest, downloaded: float) -> float:
-        return float(np.interp(downloaded, harvest.downloaded, harvest.text))
+    @property
+    def needed(self) -> int:
+        """What bfs downloads for that."""
+        return downloads_for(self.bfs.harvest, self.most) or 0
+
+    @property
+    def limit(self) -> int:
+        """Bytes after which nobody is looked at any more."""
+        return max(FURTHER * int(self.best.downloaded[-1]), int(FOLLOWED * self.needed))
 
 
 def measured(case: Case, policies: Sequence[str], chances: int) -> Iterator[tuple[Figures, Harvest]]:
-    """Each policy on a case in figures, bfs first, with the harvest of its first run."""
-    best = ideal(case.record)
-    limit = FURTHER * int(best.downloaded[-1])
-    yardstick = Yardstick(best, limit, _run(case, "bfs", Terms()))
+    """Each policy on a case in figures, bfs first, with the harvest of its first run as far as areas go."""
+    yardstick = Yardstick(ideal(case.record), _run(case, "bfs", Terms()))
     for policy in dict.fromkeys(["bfs", *policies]):
         if policy == "bfs":
             runs = [yardstick.bfs]
         else:
             seeds = range(1, 2 if policy in DETERMINED else chances + 1)
-            runs = [_run(case, policy, Terms(bytes=limit, seed=seed)) for seed in seeds]
-        yield _figures(case, policy, runs, yardstick), runs[0].harvest
+            runs = [_run(case, policy, Terms(bytes=yardstick.limit, seed=seed)) for seed in seeds]
+        shown = _until(runs[0].harvest, FURTHER * int(yardstick.best.downloaded[-1]))
+        yield _figures(case, policy, runs, yardstick), shown
 
 
 def polite(case: Case, policy: str) -> Figures:
@@ -136,14 +144,12 @@ def _crawl(case: Case, policy: str, terms: Terms) -> Harvest:
 
 def _figures(case: Case, policy: str, runs: Sequence[Run], yardstick: Yardstick) -> Figures:
     areas = [area(run.harvest, yardstick.best) for run in runs]
-    needed = downloads_for(yardstick.bfs.harvest, yardstick.most)
     enough = [downloads_for(run.harvest, yardstick.most) for run in runs]
-    most = median(inf if one is None else one for one in enough) if enough else inf
+    most = median(inf if one is None else one for one in enough)
     pages = sum(len(run.harvest.visited) for run in runs)
     spent = sum(run.cpu_s for run in runs)
     budget = float(yardstick.best.downloaded[-1])
-    at_budget = fmean(yardstick.text_after(run.harvest, budget) for run in runs)
-    bfs_at_budget = yardstick.text_after(yardstick.bfs.harvest, budget)
+    text = fmean(_text_after(run.harvest, budget) for run in runs)
     return {
         "name": "policy",
         **case.names,
@@ -152,11 +158,25 @@ def _figures(case: Case, policy: str, runs: Sequence[Run], yardstick: Yardstick)
         "area": fmean(areas),
         "area_min": min(areas),
         "area_max": max(areas),
-        "text_share": fmean(float(run.harvest.text[-1]) for run in runs) / float(yardstick.best.text[-1]),
-        "most_of_bfs": most / needed if needed and most < inf else None,
-        "yield": at_budget / budget,
-        "yield_of_bfs": at_budget / bfs_at_budget if bfs_at_budget else None,
+        "most_of_bfs": most / yardstick.needed if most < inf else None,
+        "yield": text / budget,
+        "yield_of_bfs": text / max(1.0, _text_after(yardstick.bfs.harvest, budget)),
         "pages": pages // len(runs),
-        "pages_per_s": pages / spent if spent else None,
-        "cpu_ms_per_page": 1e3 * spent / pages if pages else None,
+        "pages_per_s": pages / spent,
+        "cpu_ms_per_page": 1e3 * spent / pages,
     }
+
+
+def _until(harvest: Harvest, downloaded: int) -> Harvest:
+    """The part of a harvest with so many bytes."""
+    end = int(np.searchsorted(harvest.downloaded, downloaded)) + 1
+    return harvest._replace(
+        visited=harvest.visited[:end],
+        seconds=harvest.seconds[:end],
+        downloaded=harvest.downloaded[:end],
+        text=harvest.text[:end],
+    )
+
+
+def _text_after(harvest: Harvest, downloaded: float) -> float:
+    return float(np.interp(downloaded, harvest.downloaded, harvest.text))
