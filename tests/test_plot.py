@@ -164,8 +164,8 @@ def test_harvests_are_drawn_by_bytes_and_by_time_beside_the_ideal() -> None:
         best,
     )
     shown = words(svg)
-    assert [shown.count(name) for name in ("bfs", "oracle", "ideal")] == [1, 1, 1]  # time: bfs alone, unnamed
-    assert {"Text for bytes downloaded", "Text in time"} <= set(shown)
+    assert [shown.count(name) for name in ("bfs", "oracle", "ideal")] == [2, 2, 1]  # time: bfs alone, unnamed
+    assert {"Text for bytes downloaded", "Yield along the way", "Text in time"} <= set(shown)
 
 
 def test_harvests_of_nothing_are_a_picture_too() -> None:

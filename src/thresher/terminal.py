@@ -16,7 +16,7 @@ from rich.text import Text
 if TYPE_CHECKING:  # numpy and the store are of no use to a progress line
     from thresher.crawl.explain import Explanation
     from thresher.crawl.hosts import Host
-    from thresher.lab.simulate import Row
+    from thresher.lab.comparison import Repeated
 
 PLAIN_EVERY = 10.0  # seconds between lines when nobody watches a terminal
 
@@ -173,10 +173,14 @@ def _hosts(hosts: Status) -> list[Table]:
     return [table]
 
 
-def harvests(rows: Sequence[Row]) -> Table:
-    """Policies side by side."""
+def harvests(rows: Sequence[Repeated]) -> Table:
+    """Policies side by side; where they ran more than once, with the range of their areas."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    for name in ("policy", "pages", "download", "text", "of all", "90 % after", "area", "closed"):
+    varied = any(row.runs > 1 for row in rows)
+    columns = ["policy", "pages", "download", "text", "of all", "90 % after", "area", "closed"]
+    if varied:
+        columns.insert(columns.index("area") + 1, "range")
+    for name in columns:
         table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
     for row in rows:
         most = amount(row.downloaded_for_most) if row.downloaded_for_most is not None else "never"
@@ -188,6 +192,7 @@ def harvests(rows: Sequence[Row]) -> Table:
             f"{row.share:.0%}",
             most,
             f"{row.area:.3f}",
+            *([f"{row.area_min:.3f}–{row.area_max:.3f}" if row.runs > 1 else ""] if varied else []),
             f"{row.closed_hosts:,}",
         )
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from thresher.cli.app import (
 from thresher.config import ConfigError, size
 
 if TYPE_CHECKING:
+    from thresher.lab.comparison import Result
     from thresher.lab.record import Record
 
 MOST_PLANNED = 20_000  # hosts of a toy web that is crawled on paper: two million pages, 5 GB
@@ -95,6 +97,8 @@ def simulate(
     max_bytes: str | None = None,
     delay: float = 0.0,
     connections: int = 1,
+    repeat: int = 1,
+    plot: Path | None = None,
     json: AsJson = False,
 ) -> None:
     """Crawl a recorded web again on paper, under other policies: how much text for how much downloading?
@@ -123,12 +127,19 @@ def simulate(
         Seconds between two requests to a host.
     connections
         Requests under way at once.
+    repeat
+        Crawl so many times with other chance, and tell means and ranges.
+    plot
+        SVG file for a picture of the harvests, of the first run of each.
     """
     from thresher.crawl.seeds import gather
     from thresher.crawl.start import language_code
-    from thresher.lab.simulate import FURTHER, Terms, compare, ideal
+    from thresher.lab.comparison import repeated
+    from thresher.lab.simulate import FURTHER, Terms, ideal
     from thresher.terminal import harvests
 
+    if plot and not plot.parent.is_dir():
+        raise ConfigError(f"{plot.parent} is no directory; make it, or give --plot another place")
     language = language_code(lang) if lang else ""
     if directory is not None and toyweb is None:
         record, urls = _recorded(directory, language)
@@ -143,12 +154,28 @@ def simulate(
         urls = list(gather(seeds).urls)
     limit = size(max_bytes) if max_bytes else FURTHER * int(ideal(record).downloaded[-1:].sum())
     terms = Terms(delay=delay, connections=connections, bytes=limit)
-    rows = list(compare(record, policy.split(","), record.find(urls), terms))
+    results = list(repeated(record, policy.split(","), record.find(urls), terms, repeat))
+    if plot:
+        _draw(plot, results, timed=delay > 0)
     if json:
-        for row in rows:
-            print_json(row)
+        for result in results:
+            print_json(result.row)
     else:
-        show(harvests(rows))
+        show(harvests([result.row for result in results]))
+
+
+def _draw(plot: Path, results: Sequence[Result], *, timed: bool) -> None:
+    """The harvests as a picture; time has a part in it where hosts have their rests."""
+    from thresher.lab.experiments import replace
+    from thresher.lab.harvest_plot import harvest_plot
+
+    *policies, ideal = results
+    named = [
+        (row.policy, harvest if timed else harvest._replace(seconds=0 * harvest.seconds))
+        for row, harvest in policies
+    ]
+    replace(plot, harvest_plot(named, ideal.harvest).encode())
+    say(f"picture in {plot}")
 
 
 def _recorded(directory: Path, language: str) -> tuple[Record, list[str]]:

@@ -1,4 +1,4 @@
-"""Harvests of simulated crawls as a picture: how much text for how much downloading, and by when."""
+"""Harvests of simulated crawls as a picture: how much text for how much downloading, at what yield, and by when."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import numpy as np
 from thresher.lab.plot import Axis, Chart, Series, draw
 from thresher.lab.simulate import Harvest
 
+PORTIONS = 40  # of a crawl, whose yields are shown
+
 
 def harvest_plot(harvests: Sequence[tuple[str, Harvest]], best: Harvest) -> str:
-    """Named harvests beside the ideal one as SVG: text kept against bytes downloaded, and against time.
+    """Named harvests beside the ideal one as SVG: text kept against bytes downloaded, yields, text against time.
 
-    A harvest whose clock stood still, as that of the oracle, is left out of the second.
+    A harvest whose clock stood still, as that of the oracle, is left out of the last.
     """
     text = Axis("text kept", "bytes", reach=(0.0,))
     timed = [(name, harvest) for name, harvest in harvests if harvest.seconds[-1:].sum() > 0]
@@ -24,8 +26,17 @@ def harvest_plot(harvests: Sequence[tuple[str, Harvest]], best: Harvest) -> str:
             Axis("downloaded", "bytes", reach=(0.0,)),
             text,
             [_by_bytes(name, harvest) for name, harvest in harvests] + [_ideal(best, furthest)],
-        )
+        ),
     ]
+    if furthest:
+        charts.append(
+            Chart(
+                "Yield along the way",
+                Axis("downloaded", "bytes", reach=(0.0,)),
+                Axis("text kept per byte downloaded", reach=(0.0,)),
+                [_yields(name, harvest) for name, harvest in harvests],
+            )
+        )
     if timed:
         charts.append(
             Chart(
@@ -43,6 +54,16 @@ def harvest_plot(harvests: Sequence[tuple[str, Harvest]], best: Harvest) -> str:
 
 def _by_bytes(name: str, harvest: Harvest) -> Series:
     return Series(name, np.append(0, harvest.downloaded), np.append(0, harvest.text))
+
+
+def _yields(name: str, harvest: Harvest) -> Series:
+    """The yield of each of many equal portions of what was downloaded, at the middle of it."""
+    line = _by_bytes(name, harvest)
+    bounds = np.linspace(0.0, float(harvest.downloaded[-1:].sum()), PORTIONS + 1)
+    if not bounds[-1]:
+        return Series(name, [], [])
+    text = np.interp(bounds, np.asarray(line.x, np.float64), np.asarray(line.y, np.float64))
+    return Series(name, (bounds[1:] + bounds[:-1]) / 2, np.diff(text) / np.diff(bounds))
 
 
 def _ideal(best: Harvest, furthest: float) -> Series:

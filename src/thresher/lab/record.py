@@ -40,7 +40,7 @@ class Record(NamedTuple):
     anchors: list[str]  # of links, like the next two
     boilerplate: NDArray[np.float64]
     in_text: NDArray[np.bool_]
-    badness: NDArray[np.float64]  # of pages that link, for the language of the crawl; NaN where unknown
+    badness: NDArray[np.float64]  # of pages, for the language of the crawl or of `worth`; NaN where unknown
     redirects: NDArray[np.bool_]
     languages: list[str]  # of pages, "" where there is none
     language: str  # that `worth` is for
@@ -70,23 +70,24 @@ def load(directory: Path, language: str = "") -> Record:
 
     That was judged when the crawl met them, so it has to have kept documents in the other language too.
     """
+    return next(load_each(directory, [language]))
+
+
+def load_each(directory: Path, languages: Iterable[str]) -> Iterator[Record]:
+    """The record of a crawl for each of some languages, all that they share read once."""
     corpus = open_corpus(directory)
     outcomes = corpus.outcomes(OUTCOME_COLUMNS)
     urls = _column(outcomes, "url")
     if not urls:
         raise ConfigError(f"{directory} has no pages yet; crawl it first: thresher crawl {directory}")
     numbers = {_key(url): number for number, url in enumerate(urls)}
-    worth = np.zeros(len(urls), np.int64)
-    for url, text_bytes in _worth(corpus, language):
-        worth[numbers[_key(url)]] = text_bytes
-    twins = _twins(outcomes)
     starts, targets, anchors, boilerplate, in_text, badness = _links(corpus, outcomes, numbers)
-    return Record(
+    record = Record(
         urls=urls,
         hosts=_column(outcomes, "host"),
         bytes=outcomes["bytes"].to_numpy(),
-        worth=worth[twins],
-        twins=twins,
+        worth=np.zeros(len(urls), np.int64),
+        twins=_twins(outcomes),
         starts=starts,
         targets=targets,
         anchors=anchors,
@@ -95,10 +96,27 @@ def load(directory: Path, language: str = "") -> Record:
         badness=badness,
         redirects=np.array([outcome == "redirect" for outcome in _column(outcomes, "outcome")]),
         languages=[language or "" for language in _column(outcomes, "language")],
-        language=language or corpus.config.language,
+        language=corpus.config.language,
         sitemaps=_sitemaps(outcomes),
         numbers=numbers,
     )
+    for language in languages:
+        yield _valued(record, corpus, language)
+
+
+def _valued(record: Record, corpus: Corpus, language: str) -> Record:
+    """A record with what its pages are worth to the corpus, or to one in another language."""
+    worth = np.zeros(len(record.urls), np.int64)
+    if not language or (language == corpus.config.language and corpus.config.judge.language):
+        documents = corpus.docs(["url", "text_bytes"])
+        worth[record.find(_column(documents, "url"))] = _column(documents, "text_bytes")
+        return record._replace(worth=worth[record.twins])
+    badness = np.full(len(record.urls), np.nan)
+    for document, bad, keep in _judged(corpus, language):
+        number = record.number(document.url)
+        worth[number] = document.text_bytes if keep else 0
+        badness[number] = np.nan if bad is None else bad
+    return record._replace(worth=worth[record.twins], badness=badness[record.twins], language=language)
 
 
 def _column(table: pa.Table | pa.RecordBatch, name: str) -> list[Any]:
@@ -110,31 +128,17 @@ def _key(url: str) -> str:
     return url.partition("://")[2]
 
 
-def _worth(corpus: Corpus, language: str) -> Iterator[tuple[str, int]]:
-    """Which documents a corpus in that language keeps, and the bytes of their texts.
+def _judged(corpus: Corpus, language: str) -> Iterator[tuple[Document, float | None, bool]]:
+    """Documents with Badness for that language, and whether a corpus in it keeps them.
 
-    Documents in another language than the corpus's are judged as a new corpus judges, for nobody has yet.
+    They are judged as a new corpus judges, for nobody has yet.
     """
-    if not language or (language == corpus.config.language and corpus.config.judge.language):
-        documents = corpus.docs(["url", "text_bytes"])
-        yield from zip(_column(documents, "url"), _column(documents, "text_bytes"), strict=True)
-        return
-    settings = Judging(min_html_bytes=0, min_text_chars=0)  # these it has passed
-    for document in corpus:
-        if document.language == language and _keeps(document, language, settings):
-            yield document.url, document.text_bytes
-
-
-def _keeps(document: Document, language: str, settings: Judging) -> bool:
+    settings = Judging(min_html_bytes=0, min_text_chars=0)  # these they have passed
     model = badness_model(language)
-    page = Page(
-        document.url,
-        "html",
-        text=document.text,
-        languages=document.languages,
-        badness=badness_of(document.text, model) if model else None,
-    )
-    return judge(page, language, settings).keep
+    for document in corpus:
+        bad = badness_of(document.text, model) if model else None
+        page = Page(document.url, "html", text=document.text, languages=document.languages, badness=bad)
+        yield document, bad, document.language == language and judge(page, language, settings).keep
 
 
 def _twins(outcomes: pa.Table) -> Numbers:

@@ -157,28 +157,32 @@ def _variant(scope: Scope, counted: Counted, links: _Links, evidence: Evidence) 
     set_aside = int((~placed).sum())
     links = links.only(placed)
     kept = evidence.gained[links.targets] > 0
-    good = links.badness <= BADNESS
-    both = np.where(good, -links.boilerplate, -np.inf)
-    rules = [
-        _judged("every link", np.ones_like(kept), kept),
-        _judged("Badness", good, kept, BADNESS, "paper's"),
-        _judged("boilerplate", links.boilerplate <= BOILERPLATE, kept, BOILERPLATE, "paper's"),
-        _best("boilerplate", -links.boilerplate, kept, -1),
-        _judged("both", good & (links.boilerplate <= BOILERPLATE), kept, BOILERPLATE, "paper's"),
-        _best("both", both, kept, -1),
-        _best("weight", links.weight, kept, 1),
-    ]
     scores = {"Badness": -links.badness, "boilerplate": -links.boilerplate, "weight": links.weight}
     return Variant(
         scope,
         counted,
         len(kept),
         set_aside,
-        rules,
+        rules(links.boilerplate, links.badness, links.weight, kept),
         list(_shares_above(links.badness, kept, np.arange(WORST_BADNESS + 1))),
         list(_shares_above(links.boilerplate, kept, np.linspace(0.0, 1.0, 51))),
         [_trade_off(name, score, kept) for name, score in scores.items()],
     )
+
+
+def rules(boilerplate: Reals, badness: Reals, weight: Reals, kept: Flags) -> list[Confusion]:
+    """How well each rule tells the links to kept pages: at the paper's thresholds, and at the best ones."""
+    good = badness <= BADNESS
+    both = np.where(good, -boilerplate, -np.inf)
+    return [
+        _judged("every link", np.ones_like(kept), kept),
+        _judged("Badness", good, kept, BADNESS, "paper's"),
+        _judged("boilerplate", boilerplate <= BOILERPLATE, kept, BOILERPLATE, "paper's"),
+        _best("boilerplate", -boilerplate, kept, -1),
+        _judged("both", good & (boilerplate <= BOILERPLATE), kept, BOILERPLATE, "paper's"),
+        _best("both", both, kept, -1),
+        _best("weight", weight, kept, 1),
+    ]
 
 
 def _judged(

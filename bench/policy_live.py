@@ -1,0 +1,100 @@
+"""A crawl over HTTP beside the same crawl on paper: is what simulations tell true?"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench.contenders import thresher
+from bench.measure import say
+from bench.policy_runs import Figures
+from bench.webs import Web
+from thresher.config import Policy
+from thresher.lab.record import load
+from thresher.lab.simulate import Harvest, Terms, ideal, simulate
+from thresher.lab.toyrecord import record_of
+from thresher.lab.toyweb import ToyWeb, seeds, serve
+
+HOSTS = 2_000
+DELAY = 0.05  # seconds between two requests to a host
+CONNECTIONS = 20  # on loopback, where answers come at once, more are never under way together
+FURTHER = 2  # times what the ideal downloads
+POINTS = 500  # at which the two curves are compared
+
+
+class Comparison(NamedTuple):
+    """The figures, and both harvests with the ideal one."""
+
+    figures: Figures
+    live: Harvest
+    paper: Harvest
+    best: Harvest
+
+
+def compared(hosts: int = HOSTS) -> Comparison:
+    """The policy that learns on a toy web of small hosts, over HTTP and on paper, to the same number of bytes."""
+    web = ToyWeb.papers(
+        hosts=hosts,
+        pages_per_host=(5, 400),
+        crawl_delay=DELAY,
+        slow_seconds=0.1,
+        drip_seconds=0.2,
+    )
+    say(f"live: planning a toy web of {hosts:,} hosts")
+    record = record_of(web)
+    best = ideal(record)
+    limit = FURTHER * int(best.downloaded[-1])
+    start = seeds(web)[web.target]
+    say(f"live: crawling it until {limit / 1e6:,.0f} MB are downloaded")
+    live, figures = _live(web, start, limit)
+    latency = CONNECTIONS * figures["wall_s"] / figures["requests"]
+    terms = Terms(DELAY, CONNECTIONS, latency, limit)
+    paper = simulate(record, Policy(name="learned"), record.find(start), terms)
+    return Comparison(
+        {
+            "name": "live",
+            "hosts": hosts,
+            "pages": figures["requests"],
+            "wall_s": figures["wall_s"],
+            "latency_s": latency,
+            "live_text": int(live.text[-1]),
+            "paper_text": int(paper.text[-1]),
+            **distances(live, paper),
+        },
+        live,
+        paper,
+        best,
+    )
+
+
+def distances(one: Harvest, other: Harvest) -> dict[str, float]:
+    """The largest and the mean distance of two harvests after as many bytes, as a share of the text at the end."""
+    end = float(min(one.downloaded[-1], other.downloaded[-1]))
+    bytes_ = np.linspace(0.0, end, POINTS + 1)
+    texts = [
+        np.interp(bytes_, np.append(0, harvest.downloaded), np.append(0, harvest.text))
+        for harvest in (one, other)
+    ]
+    apart = np.abs(texts[0] - texts[1]) / max(texts[0][-1], texts[1][-1])
+    return {"largest_distance": float(apart.max()), "mean_distance": float(apart.mean())}
+
+
+def _live(web: ToyWeb, start: list[str], limit: int) -> tuple[Harvest, Figures]:
+    """The harvest of a crawl over HTTP, and what it cost."""
+    settings: dict[str, dict[str, Any]] = {
+        "policy": {"name": "learned"},
+        "budget": {"bytes": limit},
+        "polite": {"delay": DELAY, "ip_delay": 0.0},
+        "fetch": {"connections": CONNECTIONS},
+        "store": {"keep_raw": "none"},
+    }
+    with tempfile.TemporaryDirectory(prefix="thresher-bench-") as scratch, serve(web) as server:
+        corpus = Path(scratch) / "corpus"
+        figures = thresher(corpus, Web("toy", server.connect_to, start, []), web.target, start, settings)
+        record = load(corpus)
+    visited = np.arange(len(record.urls))
+    gained = np.where(record.twins == visited, record.worth, 0)
+    return Harvest(visited, np.zeros(0), record.bytes.cumsum(), gained.cumsum()), figures
