@@ -180,7 +180,7 @@ PolicyName = Literal["learned", "focus", "bfs", "random", "spiderling", "host-yi
 class Policy(Section, frozen=True):
     """How the frontier chooses."""
 
-    name: PolicyName = "spiderling"
+    name: PolicyName = "learned"
     # SpiderLing: a domain whose yield is below this, with n pages downloaded, is closed ("" closes none) …
     threshold: str = "0.01 * (log10(n) - 1)"
     # … but never before 8 pages or 512 kB, whichever comes later.

@@ -99,8 +99,8 @@ class Closing:
     def __init__(self, policy: Policy, budget: Budget) -> None:
         self._budget = budget
         self._policy = policy
-        spiderling = policy.name == "spiderling" and policy.threshold
-        self._threshold = compile_threshold(policy.threshold) if spiderling else None
+        closes = policy.name in ("learned", "spiderling") and policy.threshold
+        self._threshold = compile_threshold(policy.threshold) if closes else None
 
     def reason(self, host: Tally, domain: Tally, under_way: int = 0) -> str:
         """Why the host is closed, or ""; pages under way count as pages, but nothing is known of their yield."""

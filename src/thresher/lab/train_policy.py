@@ -35,7 +35,8 @@ from thresher.page import Candidate
 from thresher.store.corpus import open as open_corpus
 
 DEPTH = 5
-ROUNDS = 3
+ROUNDS = 2
+LARGE_HOST = 10  # pages
 FEWEST_PAGES = 60  # good ones, of a language that is learnt from
 MOST_YIELD = 3.0
 USUAL_PAGE, LARGEST_PAGE = (
@@ -176,8 +177,11 @@ def crawled(record: Record, seeds: Sequence[int], trees: Trees) -> tuple[float, 
 def beginnings(record: Record, dice: Random) -> Iterator[list[int]]:
     """Where to start: some good pages and the page that leads to most hosts, and that page alone."""
     good = np.flatnonzero(record.worth > 0).tolist()
+    pages = Counter(host for host, language in zip(record.hosts, record.languages, strict=True) if language)
+    large = {host for host, count in pages.items() if count >= LARGE_HOST}
     hub = max(
-        range(len(record.urls)), key=lambda number: len({record.hosts[to] for to in record.links(number)})
+        range(len(record.urls)),
+        key=lambda number: len(large & {record.hosts[link] for link in record.links(number)}),
     )
     yield [hub, *dice.sample(good, min(3, len(good)))]
     yield [hub]
@@ -186,7 +190,7 @@ def beginnings(record: Record, dice: Random) -> Iterator[list[int]]:
 def _languages(directory: Path) -> set[str]:
     """Languages that a crawl has enough documents in."""
     counts = Counter(open_corpus(directory).docs(["language"])["language"].to_pylist())
-    return {language for language, count in counts.items() if count >= FEWEST_PAGES}
+    return {language for language, count in counts.items() if language and count >= FEWEST_PAGES}
 
 
 def main() -> None:
