@@ -67,7 +67,18 @@ def test_a_host_and_a_domain_are_closed_by_their_budgets() -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        *("n +", "__import__('os')", "n ** n", "x", "log10(", "'a'", "1/0", "f(n)", "1/(n-9)", "sqrt(999 - n)"),
+        *(
+            "n +",
+            "__import__('os')",
+            "n ** n",
+            "x",
+            "log10(",
+            "'a'",
+            "1/0",
+            "f(n)",
+            "1/(n-9)",
+            "sqrt(999 - n)",
+        ),
         *("n * 1" + 400 * "0", "-" * 100_000 + "n", "1/(n-10000)", "\0"),
     ],
 )

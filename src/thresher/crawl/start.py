@@ -17,8 +17,9 @@ import uvloop
 from thresher import config as configuration
 from thresher._version import __version__
 from thresher.config import Config, ConfigError
+from thresher.crawl.ending import CrawlFault, Ending
 from thresher.crawl.fetch import MAX_RESERVED_FILES
-from thresher.crawl.loop import Crawl, CrawlFault, Ending
+from thresher.crawl.loop import Crawl
 from thresher.crawl.priority import Priorities
 from thresher.crawl.seeds import Seeds, gather
 from thresher.crawl.yields import compile_threshold

@@ -140,7 +140,10 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
 
 
 _FAULTS = (ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
-_TRIED = (*range(1, 1_001), *(10**power for power in range(4, 13)))  # pages for which a threshold must be known
+_TRIED = (
+    *range(1, 1_001),
+    *(10**power for power in range(4, 13)),
+)  # pages for which a threshold must be known
 
 
 def compile_threshold(expression: str) -> Callable[[int], float]:
