@@ -14,32 +14,31 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from msgspec.structs import replace
 
 from thresher.config import Config
-from thresher.crawl.answers import PASSING, REDIRECTS, fetch_robots, location
+from thresher.crawl.answers import PASSING, REDIRECTS, age, fetch_robots, location
 from thresher.crawl.answers import received as bytes_of
 from thresher.crawl.ending import CrawlFault, Ending, Meter
 from thresher.crawl.fetch import Fetcher, user_agent
 from thresher.crawl.finds import Finds, candidates
 from thresher.crawl.frontier import Frontier
-from thresher.crawl.guide import guided
+from thresher.crawl.guide import Guide
 from thresher.crawl.ledger import Ledger, Outcome
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.priority import Source
+from thresher.crawl.queues import Queues, waiting
 from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import DISALLOW_ALL, Robots
 from thresher.crawl.seen import Seen
 from thresher.crawl.status import status
-from thresher.crawl.yields import Closing, Yields
+from thresher.crawl.yields import Yields
 from thresher.engine.local import Readers
 from thresher.judge import judge
 from thresher.page import Candidate, Failure, Page, Reply
 from thresher.url import canonical, key
-from thresher.url import domain as domain_of
 from thresher.url import host as host_of
 
 MAX_PENDING = 64 << 20  # bytes of raw pages before a commit is made early
@@ -65,18 +64,9 @@ class Crawl:
         state = self.ledger.state
         self.seen = Seen(state)
         self.yields = Yields(state)
-        self.closing = Closing(config.policy, config.budget)
         self.finds = Finds(config.scope, self.seen)
         self.polite = Politeness(state, config.polite, clock)
-        self.guide, turns = guided(config.policy, config.language, state, self.yields, Random())
-        goes_on = self.seen.count > 0
-        self.frontier = Frontier(
-            state,
-            time.monotonic,
-            self.guide,
-            turns,
-            self.polite.rest_on_opening if goes_on else lambda _: 0.0,
-        )
+        self.queues = Queues(state, config, self.yields, self.polite, goes_on=self.seen.count > 0)
         self.readers = Readers(config.read, config.language)
         self._visits: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
@@ -86,6 +76,14 @@ class Crawl:
         self._unreachable = 0
         self._uncommitted = 0
         self._meter = Meter(config.budget, self.ledger.figures)
+
+    @property
+    def frontier(self) -> Frontier:
+        return self.queues.frontier
+
+    @property
+    def guide(self) -> Guide:
+        return self.queues.guide
 
     async def __aenter__(self) -> Crawl:
         fetch = self._config.fetch
@@ -117,7 +115,7 @@ class Crawl:
 
     async def run(self) -> Ending:
         """Crawl until nothing is left, a budget is spent or `stop` is called. Everything is committed then."""
-        self._close_hosts()
+        self.queues.resume(self.ledger.figures, self.commit)
         due = time.monotonic() + self._config.store.commit_seconds
         while not (ending := self._ending()):
             self._news.clear()
@@ -145,9 +143,8 @@ class Crawl:
         """Make everything so far durable."""
         self._meter.tell(self.readers.cpu_seconds())
         self.yields.flush()
-        self.guide.flush()
         self.polite.flush()
-        self.frontier.flush()
+        self.queues.flush()
         status = self.status()
         self.ledger.commit(status)
         self.frontier.committed()
@@ -163,6 +160,13 @@ class Crawl:
             return Ending(spent)
         if self._visits:
             return None
+        idle = self._idle()
+        if self._config.cycles.pages:
+            return self.queues.next_cycle(idle, self.ledger.figures, self.commit)
+        return idle
+
+    def _idle(self) -> Ending | None:
+        """Why the frontier has nothing more to hand out for long, or None."""
         turn = self.frontier.next_turn()
         if turn is None:
             return Ending("done")
@@ -173,16 +177,19 @@ class Crawl:
                 "The queue is kept; try again later"
             )
         if wait > self._config.polite.max_crawl_delay:
-            detail = f"{len(self.frontier):,} URLs wait for hosts that asked for {wait:,.0f} s or more"
-            return Ending("waiting", detail)
+            return waiting(len(self.frontier), wait)
         return None
 
     def _has_room(self) -> bool:
         return len(self._visits) < self.fetcher.capacity and self.readers.backlog < MAX_BACKLOG
 
+    def _is_spent(self, under_way: int) -> bool:
+        fetched = self.ledger.figures.fetched + under_way
+        return bool(self._meter.spent(under_way)) or self.queues.cycles.is_full(fetched)
+
     def _start_visits(self) -> float:
         """Start what may be started; returns when there may be more, if nothing happens before."""
-        while self._has_room() and not self._meter.spent(len(self._visits)):
+        while self._has_room() and not self._is_spent(len(self._visits)):
             candidate = self.frontier.take()
             if candidate is None:
                 turn = self.frontier.next_turn()
@@ -223,7 +230,7 @@ class Crawl:
 
     async def _permission(self, candidate: Candidate, host: str) -> Robots | None:
         """The rules that allow this visit; None if it is not to be, or not now, which is settled here."""
-        if reason := self._closed(host, under_way=self.frontier.under_way(host) - 1):
+        if reason := self.queues.closed(host, under_way=self.frontier.under_way(host) - 1):
             self.frontier.close(host, reason)
             self._return(candidate, host, 0.0)
             return None
@@ -245,7 +252,12 @@ class Crawl:
         """Judge a page, write it down, learn from it and queue its links."""
         raw_seen, text_seen = self.ledger.seen_before(page)
         verdict = judge(
-            page, self._config.language, self._config.judge, raw_seen=raw_seen, text_seen=text_seen
+            page,
+            self._config.language,
+            self._config.judge,
+            raw_seen=raw_seen,
+            text_seen=text_seen,
+            age=age(reply),
         )
         received = len(reply.body)
         text_bytes = len(page.text.encode()) if verdict.keep else 0
@@ -263,13 +275,14 @@ class Crawl:
         self.ledger.record_page(candidate, reply, page, verdict, text_bytes, weights)
         self.yields.learn(host_of(candidate.url), received, text_bytes)
         self.guide.learn(candidate, received, text_bytes, is_ours)
-        self.frontier.add(found)
+        self.queues.cycles.harvest(page)
+        self.queues.add(found)
         self._done(candidate)
 
     def _queue(self, given: Sequence[Candidate], source: str | None) -> None:
         """Queue URLs that no page led to, if they are new and in scope."""
         fresh = self.finds.fresh([one.url for one in given], source)
-        self.frontier.add(self.guide.given([given[place] for place in fresh]))
+        self.queues.add(self.guide.given([given[place] for place in fresh]))
 
     def _finish(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
         """A URL that gave no page has its outcome."""
@@ -285,8 +298,7 @@ class Crawl:
         self._uncommitted += 1
         host = host_of(candidate.url)
         self.frontier.reweigh(host)
-        if reason := self._closed(host):
-            self.frontier.close(host, reason)
+        self.queues.close_if_due(host)
 
     def _return(self, candidate: Candidate, host: str, wait: float) -> None:
         """Not now: the URL goes back to its queue and the host rests."""
@@ -387,23 +399,10 @@ class Crawl:
             self.polite.visit_address(addresses[0])
         return wait
 
-    # closing
-
-    def _closed(self, host: str, under_way: int = 0) -> str:
-        """Why nothing more is to be downloaded from the host, with so many of its pages still being read, or ""."""
-        tallies = self.yields.hosts[host], self.yields.domains[domain_of(host)]
-        return self.polite.dead(host) or self.closing.reason(*tallies, under_way)
-
-    def _close_hosts(self) -> None:
-        """On opening: what closes a host is in the state, and may be judged otherwise than last time."""
-        for host in self.frontier.names():
-            if reason := self._closed(host):
-                self.frontier.close(host, reason)
-
     # figures
 
     def status(self) -> dict[str, Any]:
         """The figures of `thresher status --json`."""
         return status(
-            self._config, self.ledger.figures, self.frontier, self.seen, self.yields, len(self._visits)
+            self._config, self.ledger.figures, self.queues, self.seen, self.yields, len(self._visits)
         )
