@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thresher.config import Cycles as Terms
 from thresher.crawl.ledger import Figures
-from thresher.crawl.stash import PORTION, Stash
+from thresher.crawl.stash import Stash, portions
 from thresher.crawl.state import State, after
 from thresher.page import Candidate, Page
 from thresher.url import key
@@ -157,11 +157,10 @@ class Cycles:
 
     def forget_harvest(self) -> None:
         """What was harvested in one phase is of no use after the next has begun."""
-        names = (name for name, _ in self._state.committed(HARVESTED, after(HARVESTED)))
-        for number, name in enumerate(names, 1):
-            self._state.delete(name)
-            if number % PORTION == 0:
-                self._state.commit()
+        for portion in portions(self._state, HARVESTED):
+            for name, _ in portion:
+                self._state.delete(name)
+            self._state.commit()
 
     # figures
 

@@ -92,7 +92,7 @@ class Queues:
             self.cycles.end(figures, emptying=False)
         elif self.cycles.hold_back or not self.cycles.under_way:
             return
-        for portion in self.stash.portions():
+        for portion in self.stash.entries():
             self.frontier.add(self.guide.given([candidate for _, candidate in portion]))
             self.stash.remove(portion)
             commit()

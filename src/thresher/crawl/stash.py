@@ -72,9 +72,9 @@ class Stash:
         self.counts.waiting -= len(entries)
         self.counts.closed = min(self.counts.closed, self.counts.waiting)
 
-    def portions(self) -> Iterator[list[Entry]]:
-        """All that waits, in order; commits may be made between portions."""
-        for portion in _portions(self._state, WAITS):
+    def entries(self) -> Iterator[list[Entry]]:
+        """All that waits, in order and in portions, between which commits may be made."""
+        for portion in portions(self._state, WAITS):
             yield [(key, _decode(value)) for key, value in portion]
 
     def choose(
@@ -91,7 +91,7 @@ class Stash:
         best = Best(count, of_domain)
         standings: dict[str, str] = {}
         away = {"closed": 0, "resting": 0}
-        for portion in self.portions():
+        for portion in self.entries():
             eligible: list[Entry] = []
             for entry in portion:
                 host = host_of(entry[1].url)
@@ -110,7 +110,7 @@ class Stash:
     def give_up_all_but(self, chosen: Sequence[Entry]) -> None:
         """Take out all others, for good. Commits as it goes; to be repeated after a crash."""
         kept = {key for key, _ in chosen}
-        for portion in _portions(self._state, WAITS):
+        for portion in portions(self._state, WAITS):
             others = [key for key, _ in portion if key not in kept]
             for key in others:
                 self._state.delete(key)
@@ -125,7 +125,7 @@ class Stash:
         Commits as it goes: until it has come to its end the frontier must not be opened, and after a crash it is to
         be repeated.
         """
-        for portion in _portions(self._state, QUEUE):
+        for portion in portions(self._state, QUEUE):
             for key, candidate in portion:
                 if wanted(_decode(candidate)):
                     self._put(candidate)
@@ -133,7 +133,7 @@ class Stash:
                     self.counts.given_up += 1
                 self._state.delete(key)
             self._commit()
-        for portion in _portions(self._state, HOSTS):
+        for portion in portions(self._state, HOSTS):
             for key, record in portion:
                 number, _, _ = decode_host(record)
                 self._state.put(key, _encode((number, 0, 0)))
@@ -159,7 +159,7 @@ class Best:
         self._count = count
         self._of_domain = of_domain
         self._domains: dict[str, list[tuple[float, int, Entry]]] = {}  # heaps, the worst first
-        self._held = 0
+        self.held = 0  # entries in memory
         self._number = 0
         self._floor = (float("-inf"), 0)
 
@@ -173,14 +173,14 @@ class Best:
             heapq.heappushpop(heap, ranked)
             return
         heapq.heappush(heap, ranked)
-        self._held += 1
-        if self._held > 2 * self._count:
+        self.held += 1
+        if self.held > 2 * self._count:
             self._forget()
 
     def _forget(self) -> None:
         best = self._sorted()
         self._floor = best[-1][:2]
-        self._held = len(best)
+        self.held = len(best)
         self._domains = {}
         for ranked in reversed(best):  # the worst first: each list is a heap as it is
             self._heap(ranked[2]).append(ranked)
@@ -199,7 +199,7 @@ class Best:
         return [entry for _, _, entry in self._sorted()]
 
 
-def _portions(state: State, prefix: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
+def portions(state: State, prefix: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
     """Committed entries under a prefix; what is committed while they are looked at does not change them."""
     entries = state.committed(prefix, after(prefix))
     while portion := list(islice(entries, PORTION)):
