@@ -15,7 +15,7 @@ import pytest
 import thresher
 from invariants import SETTINGS, check_books, check_crawl, check_journal, check_raw, start
 from thresher.config import ConfigError, PolicyName
-from thresher.crawl.loop import CrawlFault
+from thresher.crawl.ending import CrawlFault
 from thresher.crawl.start import crawl
 from thresher.crawl.yields import AT_FIRST
 from thresher.lab.toyweb import Server, ToyWeb, serve, truth

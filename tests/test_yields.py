@@ -65,11 +65,33 @@ def test_a_host_and_a_domain_are_closed_by_their_budgets() -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["n +", "__import__('os')", "n ** n", "x", "log10(", "'a'", "1/0", "f(n)"]
+    "expression",
+    [
+        *(
+            "n +",
+            "__import__('os')",
+            "n ** n",
+            "x",
+            "log10(",
+            "'a'",
+            "1/0",
+            "f(n)",
+            "1/(n-9)",
+            "sqrt(999 - n)",
+        ),
+        *("n * 1" + 400 * "0", "-" * 100_000 + "n", "1/(n-10000)", "\0"),
+    ],
 )
 def test_a_threshold_that_is_not_arithmetic_is_refused_with_its_text(expression: str) -> None:
     with pytest.raises(ConfigError, match=r"policy\.threshold"):
         compile_threshold(expression)
+
+
+def test_a_threshold_that_cannot_be_computed_for_some_pages_closes_no_domain_with_as_many() -> None:
+    closing = Closing(Policy(name="spiderling", threshold="1 / (n - 1234)"), Budget())
+    assert closing.reason(Tally(), tally(1_233, 10**6, 0)) == ""
+    assert closing.reason(Tally(), tally(1_234, 10**6, 0)) == ""
+    assert closing.reason(Tally(), tally(1_235, 10**6, 0)) == "low yield"
 
 
 def test_best_and_worst_hosts_are_those_known_well(tmp_path: Path) -> None:

@@ -157,6 +157,7 @@ class Judging(Section, frozen=True):
     min_language_share: float = 0.7
     max_badness: float = 10.0  # the papers' working threshold
     max_suspicion: float = 0.0  # of 1, that a machine made the text; 0.5 is rare among good texts
+    max_age: Annotated[float, Meta(ge=0)] = 0.0  # days since Last-Modified; a page without it passes
     duplicates: bool = True  # drop exact duplicates of raw page and of text
     near_duplicates: bool = False  # drop paragraphs most of whose runs of seven words were seen before …
     near_duplicate_share: Annotated[float, Meta(gt=0, le=1)] = 0.5  # … that is, more than this share
@@ -194,6 +195,24 @@ class Policy(Section, frozen=True):
     patience: Annotated[float, Meta(ge=0, le=1)] = 0.8
 
 
+Count = Annotated[int, Meta(ge=0)]
+
+
+class Cycles(Section, frozen=True):
+    """A crawl in rounds instead of a continuous frontier: what is found in one waits for the next."""
+
+    pages: Count = 0  # URLs of a cycle, those of the highest weight; 0: no cycles
+    domain_pages: Count = 0  # of these, at most so many of one registered domain; 0: no limit
+    count: Count = 0  # stop after so many cycles; 0: when nothing is left
+    # Phases of `pages` fetched instead, each a crawl of its own from the best URLs harvested in the one before; …
+    selection: bool = False
+    max_badness: float = 10.0  # … of the pages that such URLs are harvested from (HeidiX), …
+    max_boilerplate: Annotated[float, Meta(ge=0)] = (
+        0.5  # … which is more than that of the blocks they stand in
+    )
+    seeds: Annotated[int, Meta(ge=1)] = 100_000  # the best so many of them
+
+
 class Config(Section, frozen=True):
     """All that was asked of a corpus."""
 
@@ -208,6 +227,7 @@ class Config(Section, frozen=True):
     judge: Judging = Judging()
     store: Storing = Storing()
     policy: Policy = Policy()
+    cycles: Cycles = Cycles()
 
 
 def load(directory: Path) -> Config:

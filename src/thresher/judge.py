@@ -9,12 +9,20 @@ NONE = LanguageShare("", 0, 0.0)
 
 
 def judge(
-    page: Page, language: str, settings: Judging, *, raw_seen: bool = False, text_seen: bool = False
+    page: Page,
+    language: str,
+    settings: Judging,
+    *,
+    raw_seen: bool = False,
+    text_seen: bool = False,
+    age: float | None = None,
 ) -> Verdict:
-    """The verdict on a page for a corpus in that language ("": any)."""
+    """The verdict on a page, unchanged for so many days, for a corpus in that language ("": any)."""
     main = page.languages[0] if page.languages else NONE
     wanted = next((share for share in page.languages if share.code == language), NONE) if language else main
     reason = _reason(page, main, wanted, language, settings, raw_seen, text_seen)
+    if not reason and age is not None and 0 < settings.max_age < age:
+        reason = "too old"
     counted = wanted if wanted.bytes else main
     return Verdict(not reason, reason, main.code, counted.share, counted.bytes)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # numpy and the store are of no use to a progress line
     from thresher.crawl.hosts import Host
     from thresher.lab.comparison import Repeated
 
+SHOWN_CYCLES = 10
 PLAIN_EVERY = 10.0  # seconds between lines when nobody watches a terminal
 
 Status = dict[str, Any]
@@ -149,7 +150,27 @@ def figures(status: Status, pace: Pace | None = None) -> Group:
     reasons = sorted(pages["rejected"].items(), key=lambda item: -item[1])
     why = ", ".join(f"{harmless(reason)} {count:,}" for reason, count in reasons[:8])
     table.add_row(Text("rejected", style="bold"), Text(why or "nothing"))
-    return Group(table, *_hosts(hosts))
+    return Group(table, *_hosts(hosts), *_cycles(status.get("cycles", [])))
+
+
+def _cycles(cycles: Sequence[Status]) -> list[Table]:
+    """The last cycles of a crawl that has any."""
+    if not cycles:
+        return []
+    table = Table(box=None, padding=(0, 2), header_style="bold")
+    for name in ("cycle", "fetched", "in language", "kept", "downloaded", "text", "yield"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for cycle in cycles[-SHOWN_CYCLES:]:
+        table.add_row(
+            f"{cycle['cycle']:,}",
+            f"{cycle['fetched']:,}",
+            f"{cycle['accuracy']:.1%}",
+            f"{cycle['kept']:,}",
+            amount(cycle["downloaded"]),
+            amount(cycle["text_bytes"]),
+            f"{cycle['yield']:.3f}",
+        )
+    return [table]
 
 
 def _hosts(hosts: Status) -> list[Table]:

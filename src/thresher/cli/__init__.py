@@ -38,7 +38,7 @@ def main() -> None:
 
 def _faults() -> tuple[type[Exception], ...]:
     """Faults whose message is for the user; looked up only when something went wrong."""
-    from thresher.crawl.loop import CrawlFault
+    from thresher.crawl.ending import CrawlFault
     from thresher.engine.local import EngineFault
     from thresher.store.corpus import CorpusError
     from thresher.store.files import StoreError

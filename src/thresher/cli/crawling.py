@@ -35,6 +35,9 @@ def crawl(
     max_pages: int | None = None,
     max_bytes: str | None = None,
     max_time: str | None = None,
+    cycles: int | None = None,
+    cycle_pages: int | None = None,
+    cycle_domain_pages: int | None = None,
     delay: float | None = None,
     connections: int | None = None,
     readers: int | None = None,
@@ -67,6 +70,12 @@ def crawl(
         Stop after so many bytes downloaded: 500M, 20GB.
     max_time
         Stop after so long: 90, 15m, 2h.
+    cycles
+        Stop after so many cycles.
+    cycle_pages
+        Crawl in cycles of the best so many URLs; what they lead to waits for the next cycle. 0: no cycles.
+    cycle_domain_pages
+        At most so many URLs of one registered domain in a cycle.
     delay
         Seconds between two requests to a host.
     connections
@@ -92,6 +101,7 @@ def crawl(
             "bytes": size(max_bytes) if max_bytes else None,
             "seconds": duration(max_time) if max_time else None,
         },
+        "cycles": {"count": cycles, "pages": cycle_pages, "domain_pages": cycle_domain_pages},
         "polite": {"delay": delay, "contact": contact or _contact(directory, connect_to)},
         "fetch": {"connections": connections},
         "read": {"processes": readers},

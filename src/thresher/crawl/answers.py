@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import email.utils
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
 from thresher.crawl.fetch import Fetcher
-from thresher.crawl.loop import REDIRECTS, ROBOTS_REDIRECTS
+from thresher.crawl.politeness import BUSY
 from thresher.crawl.robots import MAX_ROBOTS_BYTES
 from thresher.page import Failure, Reply
 from thresher.read.decode import unpack
 from thresher.url import canonical
+
+REDIRECTS = (301, 302, 303, 307, 308)
+ROBOTS_REDIRECTS = 5
+PASSING = (408, 425, 500, 502, 504, *BUSY)  # statuses worth another try
+FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC)  # of the web; what claims to be older has no clock
+DAY = 86_400.0
 
 
 def received(answer: Reply | Failure) -> int:
@@ -28,23 +36,39 @@ def location(reply: Reply) -> str | None:
     return canonical(value, reply.url)
 
 
+def age(reply: Reply) -> float | None:
+    """Days since a page last changed, by its Last-Modified; None where that says nothing that can be believed."""
+    try:
+        changed = email.utils.parsedate_to_datetime(reply.header("Last-Modified") or "")
+    except (ValueError, TypeError, OverflowError):
+        return None
+    if changed.tzinfo is None:  # "-0000": a time of no zone
+        changed = changed.replace(tzinfo=UTC)
+    return (reply.fetched - changed.timestamp()) / DAY if changed >= FIRST_PAGE else None
+
+
 async def fetch_robots(
     fetcher: Fetcher, url: str, pause: Callable[[str], Awaitable[None]]
-) -> Reply | Failure:
-    """robots.txt, unpacked, redirects followed; one that came only in part is as good as none.
+) -> tuple[Reply | Failure, int]:
+    """robots.txt, unpacked, redirects followed, and the bytes that all replies cost.
 
-    `pause` is awaited before each redirect is followed, with the URL that it leads to.
+    One that came only in part is as good as none. `pause` is awaited before each redirect is followed, with the URL
+    that it leads to.
     """
     answer = await fetcher.fetch(url, max_body_bytes=MAX_ROBOTS_BYTES)
+    spent = 0
     for _ in range(ROBOTS_REDIRECTS):
         onward = location(answer) if isinstance(answer, Reply) and answer.status in REDIRECTS else None
         if onward is None:
             break
+        spent += received(answer)
         await pause(onward)
         answer = await fetcher.fetch(onward, max_body_bytes=MAX_ROBOTS_BYTES)
     if isinstance(answer, Failure):
-        return answer
+        return answer, spent
+    spent += received(answer)
     unpacked = unpack(answer.body, answer.header("Content-Encoding") or "", 16 * MAX_ROBOTS_BYTES)
     if unpacked.fault or answer.truncated in ("time", "disconnect"):
-        return Failure(answer.url, unpacked.fault or "truncated", transient=True, elapsed=answer.elapsed)
-    return replace(answer, body=unpacked.body)
+        fault = unpacked.fault or "truncated"
+        return Failure(answer.url, fault, transient=True, elapsed=answer.elapsed), spent
+    return replace(answer, body=unpacked.body), spent

@@ -41,6 +41,7 @@ class Figures(Struct):
     outcomes: dict[str, int] = field(default_factory=dict)  # by kind
     rejected: dict[str, int] = field(default_factory=dict)  # by reason
     fetched: int = 0  # URLs that were answered, whatever the status
+    ours: int = 0  # pages in the language of the corpus, kept or not
     downloaded: int = 0  # body bytes as received
     robots_bytes: int = 0  # of robots.txt, counted apart
     text_bytes: int = 0  # of kept documents
@@ -179,6 +180,7 @@ class Ledger:
         figures.outcomes[outcome.kind] = figures.outcomes.get(outcome.kind, 0) + 1
         if outcome.kind == "rejected":
             figures.rejected[outcome.reason] = figures.rejected.get(outcome.reason, 0) + 1
+        figures.ours += bool(language) and language == self._config.language
         figures.downloaded += received
         figures.text_bytes += text_bytes
 

@@ -10,55 +10,40 @@ from __future__ import annotations
 
 import asyncio
 import math
-import resource
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from random import Random
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from thresher.config import Config
+from thresher.crawl.answers import PASSING, REDIRECTS, age, fetch_robots, location
+from thresher.crawl.answers import received as bytes_of
+from thresher.crawl.ending import CrawlFault, Ending, Meter
 from thresher.crawl.fetch import Fetcher, user_agent
+from thresher.crawl.finds import Finds, candidates
 from thresher.crawl.frontier import Frontier
-from thresher.crawl.guide import guided
+from thresher.crawl.guide import Guide
 from thresher.crawl.ledger import Ledger, Outcome
 from thresher.crawl.novelty import Novelty
-from thresher.crawl.politeness import BUSY, Politeness
+from thresher.crawl.politeness import Politeness
 from thresher.crawl.priority import Source
+from thresher.crawl.queues import Queues, waiting
 from thresher.crawl.resolve import Resolver
-from thresher.crawl.robots import DISALLOW_ALL, MAX_ROBOTS_BYTES, Robots
-from thresher.crawl.scope import Gate
+from thresher.crawl.robots import DISALLOW_ALL, Robots
 from thresher.crawl.seen import Seen
 from thresher.crawl.status import status
-from thresher.crawl.yields import Closing, Yields
+from thresher.crawl.yields import Yields
 from thresher.engine.local import Readers
 from thresher.judge import judge
-from thresher.page import Candidate, Failure, Link, Page, Reply, Via
-from thresher.read.decode import unpack
+from thresher.page import Candidate, Failure, Page, Reply
 from thresher.url import canonical, key
-from thresher.url import domain as domain_of
 from thresher.url import host as host_of
 
-REDIRECTS = (301, 302, 303, 307, 308)
-ROBOTS_REDIRECTS = 5
-PASSING = (408, 425, 500, 502, 504, *BUSY)  # statuses worth another try
 MAX_PENDING = 64 << 20  # bytes of raw pages before a commit is made early
 MAX_BACKLOG = 256 << 20  # bytes that may wait for readers before fetching pauses
-
-
-class CrawlFault(Exception):
-    """The crawl cannot go on; the message says why and what to do."""
-
-
-class Ending(Struct, frozen=True):
-    """Why a crawl ended."""
-
-    reason: str  # done, waiting, interrupted, or the budget that was spent
-    detail: str = ""
 
 
 class Crawl:
@@ -80,18 +65,9 @@ class Crawl:
         state = self.ledger.state
         self.seen = Seen(state)
         self.yields = Yields(state)
-        self.closing = Closing(config.policy, config.budget)
-        self.gate = Gate(config.scope)
+        self.finds = Finds(config.scope, self.seen)
         self.polite = Politeness(state, config.polite, clock)
-        self.guide, turns = guided(config.policy, config.language, state, self.yields, Random())
-        goes_on = self.seen.count > 0
-        self.frontier = Frontier(
-            state,
-            time.monotonic,
-            self.guide,
-            turns,
-            self.polite.rest_on_opening if goes_on else lambda _: 0.0,
-        )
+        self.queues = Queues(state, config, self.yields, self.polite, goes_on=self.seen.count > 0)
         near = config.judge.near_duplicates
         self.novelty = Novelty(state, config.judge) if near else None
         self.readers = Readers(replace(config.read, runs=near or config.read.runs), config.language)
@@ -102,8 +78,15 @@ class Crawl:
         self._replies = 0
         self._unreachable = 0
         self._uncommitted = 0
-        self._opened = time.monotonic()
-        self._before = replace(self.ledger.figures)
+        self._meter = Meter(config.budget, self.ledger.figures)
+
+    @property
+    def frontier(self) -> Frontier:
+        return self.queues.frontier
+
+    @property
+    def guide(self) -> Guide:
+        return self.queues.guide
 
     async def __aenter__(self) -> Crawl:
         fetch = self._config.fetch
@@ -135,7 +118,7 @@ class Crawl:
 
     async def run(self) -> Ending:
         """Crawl until nothing is left, a budget is spent or `stop` is called. Everything is committed then."""
-        self._close_hosts()
+        self.queues.resume(self.ledger.figures, self.commit)
         due = time.monotonic() + self._config.store.commit_seconds
         while not (ending := self._ending()):
             self._news.clear()
@@ -161,11 +144,10 @@ class Crawl:
 
     def commit(self) -> None:
         """Make everything so far durable."""
-        self._tell_time()
+        self._meter.tell(self.readers.cpu_seconds())
         self.yields.flush()
-        self.guide.flush()
         self.polite.flush()
-        self.frontier.flush()
+        self.queues.flush()
         status = self.status()
         self.ledger.commit(status)
         self.frontier.committed()
@@ -177,10 +159,17 @@ class Crawl:
             raise self._fault
         if self._stopping:
             return Ending("interrupted")
-        if spent := self._spent(under_way=0):
+        if spent := self._meter.spent():
             return Ending(spent)
         if self._visits:
             return None
+        idle = self._idle()
+        if self._config.cycles.pages:
+            return self.queues.next_cycle(idle, self.ledger.figures, self.commit)
+        return idle
+
+    def _idle(self) -> Ending | None:
+        """Why the frontier has nothing more to hand out for long, or None."""
         turn = self.frontier.next_turn()
         if turn is None:
             return Ending("done")
@@ -191,25 +180,19 @@ class Crawl:
                 "The queue is kept; try again later"
             )
         if wait > self._config.polite.max_crawl_delay:
-            detail = f"{len(self.frontier):,} URLs wait for hosts that asked for {wait:,.0f} s or more"
-            return Ending("waiting", detail)
+            return waiting(len(self.frontier), wait)
         return None
-
-    def _spent(self, under_way: int) -> str:
-        """The budget that is spent, counting visits under way as pages, or ""."""
-        budget, figures = self._config.budget, self.ledger.figures
-        if 0 < budget.pages <= figures.fetched + under_way:
-            return "page budget"
-        if 0 < budget.bytes <= figures.downloaded:
-            return "byte budget"
-        return "time budget" if 0 < budget.seconds <= self._wall() else ""
 
     def _has_room(self) -> bool:
         return len(self._visits) < self.fetcher.capacity and self.readers.backlog < MAX_BACKLOG
 
+    def _is_spent(self, under_way: int) -> bool:
+        fetched = self.ledger.figures.fetched + under_way
+        return bool(self._meter.spent(under_way)) or self.queues.cycles.is_full(fetched)
+
     def _start_visits(self) -> float:
         """Start what may be started; returns when there may be more, if nothing happens before."""
-        while self._has_room() and not self._spent(len(self._visits)):
+        while self._has_room() and not self._is_spent(len(self._visits)):
             candidate = self.frontier.take()
             if candidate is None:
                 turn = self.frontier.next_turn()
@@ -250,7 +233,7 @@ class Crawl:
 
     async def _permission(self, candidate: Candidate, host: str) -> Robots | None:
         """The rules that allow this visit; None if it is not to be, or not now, which is settled here."""
-        if reason := self._closed(host, under_way=self.frontier.under_way(host) - 1):
+        if reason := self.queues.closed(host, under_way=self.frontier.under_way(host) - 1):
             self.frontier.close(host, reason)
             self._return(candidate, host, 0.0)
             return None
@@ -272,7 +255,12 @@ class Crawl:
         """Judge a page, write it down, learn from it and queue its links."""
         raw_seen, text_seen = self.ledger.seen_before(page)
         verdict = judge(
-            page, self._config.language, self._config.judge, raw_seen=raw_seen, text_seen=text_seen
+            page,
+            self._config.language,
+            self._config.judge,
+            raw_seen=raw_seen,
+            text_seen=text_seen,
+            age=age(reply),
         )
         if self.novelty and verdict.keep:
             page, verdict = self.novelty.sift(page, verdict)
@@ -281,8 +269,9 @@ class Crawl:
         is_ours = verdict.language == self._config.language
         rate = text_bytes / received if received else 0.0
         source = Source(candidate.url, verdict.keep, page.badness, is_ours, rate)
-        fresh = self._fresh_links(candidate, page)
-        found = self._found(candidate, page, source, fresh)
+        fresh = self.finds.links(candidate, page)
+        links = [page.links[place] for place in fresh]
+        found = self.guide.found(candidates(candidate, page, links), source, links)
         if rules.opt_outs:
             page = replace(page, opt_out=tuple(dict.fromkeys((*page.opt_out, *rules.opt_outs))))
         weights = self.yields.expected([link.url for link in page.links])
@@ -291,48 +280,22 @@ class Crawl:
         self.ledger.record_page(candidate, reply, page, verdict, text_bytes, weights)
         self.yields.learn(host_of(candidate.url), received, text_bytes)
         self.guide.learn(candidate, received, text_bytes, is_ours)
-        self.frontier.add(found)
+        self.queues.cycles.harvest(page)
+        self.queues.add(found)
         self._done(candidate)
 
-    def _fresh_links(self, candidate: Candidate, page: Page) -> list[int]:
-        """Places of the links that are to be followed and that nobody has seen; from now on they are seen."""
-        scope = self._config.scope
-        if page.nofollow or candidate.depth >= scope.max_depth:
-            return []
-        places = [place for place, link in enumerate(page.links) if _may_follow(link, scope.feeds)]
-        fresh = self._fresh([page.links[place].url for place in places], host_of(candidate.url))
-        return [places[number] for number in fresh]
-
-    def _found(
-        self, candidate: Candidate, page: Page, source: Source, places: Sequence[int]
-    ) -> list[Candidate]:
-        via: Via = "page" if page.kind == "html" or page.kind == "other" else page.kind  # noqa: PLR1714
-        links = [page.links[place] for place in places]
-        depth = candidate.depth + 1
-        return self.guide.found(
-            [Candidate(link.url, candidate.url, via, depth) for link in links], source, links
-        )
-
-    def _queue(self, candidates: Sequence[Candidate], source: str | None) -> None:
+    def _queue(self, given: Sequence[Candidate], source: str | None) -> None:
         """Queue URLs that no page led to, if they are new and in scope."""
-        fresh = self._fresh([candidate.url for candidate in candidates], source)
-        self.frontier.add(self.guide.given([candidates[place] for place in fresh]))
-
-    def _fresh(self, urls: Sequence[str], source: str | None) -> list[int]:
-        """Places of URLs that are in scope and that nobody has seen before; from now on they are seen."""
-        keys = [key(url) for url in urls]
-        fresh = [place for place in self.seen.unseen(keys) if self.gate.admits(urls[place], source)]
-        self.seen.add([keys[place] for place in fresh])
-        return fresh
+        fresh = self.finds.fresh([one.url for one in given], source)
+        self.queues.add(self.guide.given([given[place] for place in fresh]))
 
     def _finish(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
         """A URL that gave no page has its outcome."""
         self.ledger.record(candidate, answer, outcome)
         if answer is not None:
-            received = len(answer.body) if isinstance(answer, Reply) else answer.bytes
-            self.yields.learn(host_of(candidate.url), received, 0)
+            self.yields.learn(host_of(candidate.url), bytes_of(answer), 0)
             if outcome.kind != "redirect":
-                self.guide.learn(candidate, received, 0, False)
+                self.guide.learn(candidate, bytes_of(answer), 0, False)
         self._done(candidate)
 
     def _done(self, candidate: Candidate) -> None:
@@ -340,8 +303,7 @@ class Crawl:
         self._uncommitted += 1
         host = host_of(candidate.url)
         self.frontier.reweigh(host)
-        if reason := self._closed(host):
-            self.frontier.close(host, reason)
+        self.queues.close_if_due(host)
 
     def _return(self, candidate: Candidate, host: str, wait: float) -> None:
         """Not now: the URL goes back to its queue and the host rests."""
@@ -391,7 +353,7 @@ class Crawl:
 
     def _redirected(self, candidate: Candidate, reply: Reply) -> None:
         """A redirect is a new URL that goes through everything again."""
-        target = canonical(_location(reply), candidate.url)
+        target = location(reply)
         if target is None:
             self._finish(candidate, reply, Outcome("failed", "bad redirect"))
             return
@@ -409,7 +371,9 @@ class Crawl:
 
     async def _visit_robots(self, candidate: Candidate, host: str) -> None:
         """Spend the host's turn on robots.txt; the URL waits for the next one."""
-        answer = await self._fetch_robots(f"{candidate.url.partition(':')[0]}://{host}/robots.txt")
+        url = f"{candidate.url.partition(':')[0]}://{host}/robots.txt"
+        answer, spent = await fetch_robots(self.fetcher, url, self._pause)
+        self.ledger.figures.robots_bytes += spent
         if self._offline(answer):
             self._return(candidate, host, self._config.polite.backoff)
             return
@@ -425,26 +389,8 @@ class Crawl:
         self.frontier.put_back(candidate)
         self._rest(host, answer)
 
-    async def _fetch_robots(self, target: str) -> Reply | Failure:
-        """robots.txt, unpacked, redirects followed; one that came only in part is as good as none."""
-        answer = await self.fetcher.fetch(target, max_body_bytes=MAX_ROBOTS_BYTES)
-        for _ in range(ROBOTS_REDIRECTS):
-            if isinstance(answer, Failure) or answer.status not in REDIRECTS:
-                break
-            onward = canonical(_location(answer), target)
-            if onward is None:
-                break
-            self.ledger.figures.robots_bytes += len(answer.body)
-            target = onward
-            await asyncio.sleep(self.polite.delay(host_of(target)))
-            answer = await self.fetcher.fetch(target, max_body_bytes=MAX_ROBOTS_BYTES)
-        if isinstance(answer, Failure):
-            return answer
-        self.ledger.figures.robots_bytes += len(answer.body)
-        unpacked = unpack(answer.body, answer.header("Content-Encoding") or "", 16 * MAX_ROBOTS_BYTES)
-        if unpacked.fault or answer.truncated in ("time", "disconnect"):
-            return Failure(target, unpacked.fault or "truncated", transient=True, elapsed=answer.elapsed)
-        return replace(answer, body=unpacked.body)
+    async def _pause(self, url: str) -> None:
+        await asyncio.sleep(self.polite.delay(host_of(url)))
 
     async def _address_wait(self, host: str) -> float:
         """Seconds to wait for the host's address, which other hosts may share (S6)."""
@@ -458,50 +404,10 @@ class Crawl:
             self.polite.visit_address(addresses[0])
         return wait
 
-    # closing
-
-    def _closed(self, host: str, under_way: int = 0) -> str:
-        """Why nothing more is to be downloaded from the host, with so many of its pages still being read, or ""."""
-        tallies = self.yields.hosts[host], self.yields.domains[domain_of(host)]
-        return self.polite.dead(host) or self.closing.reason(*tallies, under_way)
-
-    def _close_hosts(self) -> None:
-        """On opening: what closes a host is in the state, and may be judged otherwise than last time."""
-        for host in self.frontier.names():
-            if reason := self._closed(host):
-                self.frontier.close(host, reason)
-
     # figures
-
-    def _wall(self) -> float:
-        return self._before.wall_s + time.monotonic() - self._opened
-
-    def _tell_time(self) -> None:
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        self.ledger.figures.wall_s = self._wall()
-        self.ledger.figures.cpu_s = (
-            self._before.cpu_s
-            + time.process_time()
-            + children.ru_utime
-            + children.ru_stime
-            + self.readers.cpu_seconds()
-        )
 
     def status(self) -> dict[str, Any]:
         """The figures of `thresher status --json`."""
         return status(
-            self._config, self.ledger.figures, self.frontier, self.seen, self.yields, len(self._visits)
+            self._config, self.ledger.figures, self.queues, self.seen, self.yields, len(self._visits)
         )
-
-
-def _may_follow(link: Link, feeds: bool) -> bool:
-    return not link.rel or ("nofollow" not in link.rel and (feeds or "feed" not in link.rel))
-
-
-def _location(reply: Reply) -> str:
-    """Location as its server meant it: bytes that are UTF-8 are read as such."""
-    location = reply.header("Location") or ""
-    try:
-        return location.encode("latin-1").decode("utf-8")
-    except UnicodeDecodeError:
-        return location

@@ -16,9 +16,10 @@ import uvloop
 
 from thresher import config as configuration
 from thresher._version import __version__
-from thresher.config import Config, ConfigError
+from thresher.config import Config, ConfigError, Cycles
+from thresher.crawl.ending import CrawlFault, Ending
 from thresher.crawl.fetch import MAX_RESERVED_FILES
-from thresher.crawl.loop import Crawl, CrawlFault, Ending
+from thresher.crawl.loop import Crawl
 from thresher.crawl.priority import Priorities
 from thresher.crawl.seeds import Seeds, gather
 from thresher.crawl.yields import compile_threshold
@@ -127,6 +128,7 @@ def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *,
             )
     changed = _changed(config, settings)
     compile_threshold(changed.policy.threshold or "0")
+    _check_cycles(changed.cycles)
     Priorities(changed.policy)  # so that a wrong name is told before anything is written
     if open_web and not changed.polite.contact:
         raise ConfigError(
@@ -139,6 +141,18 @@ def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *,
         known = _known_seeds(directory)
         _write(directory / "seeds.txt", "".join(f"{url}\n" for url in dict.fromkeys((*known, *seeds.urls))))
     return changed
+
+
+def _check_cycles(cycles: Cycles) -> None:
+    """What is said of cycles makes no sense where there are none."""
+    if cycles.pages:
+        return
+    for name in ("count", "domain_pages", "selection"):
+        if value := getattr(cycles, name):
+            raise ConfigError(
+                f"cycles.{name} = {str(value).lower()} needs cycles of a size: give --cycle-pages, for example "
+                "--cycle-pages 2500, or pages under [cycles] in corpus.toml"
+            )
 
 
 def _known_seeds(directory: Path) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from thresher.config import Config
-from thresher.crawl.frontier import Frontier
 from thresher.crawl.ledger import Figures
+from thresher.crawl.queues import Queues
 from thresher.crawl.seen import Seen
 from thresher.crawl.yields import Tally, Yields
 
@@ -14,16 +14,18 @@ SHOWN_HOSTS = 5  # best and worst
 
 
 def status(
-    config: Config, figures: Figures, frontier: Frontier, seen: Seen, yields: Yields, connections: int
+    config: Config, figures: Figures, queues: Queues, seen: Seen, yields: Yields, connections: int
 ) -> dict[str, Any]:
     """All that is known about a crawl at this moment."""
     count = figures.outcomes.get
+    frontier, stashed = queues.frontier, queues.stash.counts
     return {
         "language": config.language,
         "policy": config.policy.name,
         "pages": {
             "fetched": figures.fetched,
             "kept": count("kept", 0),
+            "ours": figures.ours,
             "failed": count("failed", 0),
             "redirect": count("redirect", 0),
             "disallowed": count("disallowed", 0),
@@ -46,8 +48,9 @@ def status(
             "best": [_host(name, tally) for name, tally in yields.best(SHOWN_HOSTS)],
             "worst": [_host(name, tally) for name, tally in yields.worst(SHOWN_HOSTS)],
         },
-        "queue": len(frontier),
-        "queue_closed": frontier.queued_closed,
+        "queue": len(frontier) + stashed.waiting - stashed.closed,
+        "queue_closed": frontier.queued_closed + stashed.closed,
+        "given_up": stashed.given_up,
         "seen_urls": seen.count,
         "connections": connections,
         "budget": {
@@ -55,6 +58,7 @@ def status(
             "bytes": config.budget.bytes,
             "seconds": config.budget.seconds,
         },
+        "cycles": queues.cycles.table(figures),
         "time": {"wall_s": figures.wall_s, "cpu_s": figures.cpu_s},
     }
 

@@ -22,9 +22,8 @@ from msgspec import Struct
 
 from thresher import config as configuration
 from thresher.config import Config, ConfigError
-from thresher.crawl.answers import fetch_robots, location, received
+from thresher.crawl.answers import PASSING, REDIRECTS, fetch_robots, location, received
 from thresher.crawl.fetch import Fetcher, user_agent
-from thresher.crawl.loop import PASSING, REDIRECTS
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import DISALLOW_ALL
@@ -241,7 +240,7 @@ class Visitor:
 
     async def _learn_robots(self, url: str, host: str) -> None:
         """Spend the host's turn on robots.txt."""
-        answer = await fetch_robots(self._fetcher, url, self._pause)
+        answer, _ = await fetch_robots(self._fetcher, url, self._pause)
         self._polite.rest(host, answer)
         if not (isinstance(answer, Failure) and self._polite.give_up(host, answer)):
             self._polite.learn_robots(host, answer)

@@ -139,20 +139,37 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
 }
 
 
+_FAULTS = (ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
+_TRIED = (
+    *range(1, 1_001),
+    *(10**power for power in range(4, 13)),
+)  # pages for which a threshold must be known
+
+
 def compile_threshold(expression: str) -> Callable[[int], float]:
-    """The threshold t(n) for n pages, from an expression of n (S2).
+    """The threshold t(n) for n pages, from an expression of n (S2); none where it cannot be computed.
+
+    An expression that fails for some number of pages that domains have is refused.
 
     >>> round(compile_threshold("0.01 * (log10(n) - 1)")(1000), 3)
     0.02
     """
     known = f"it may use n, numbers, + - * /, brackets and {', '.join(_FUNCTIONS)}"
+    pages = ""
     try:
         tree = ast.parse(expression, mode="eval").body
-        threshold: Callable[[int], float] = lambda n: _evaluate(tree, n)  # noqa: E731
-        for n in (1, 8, 1000):
-            float(threshold(n))
-    except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError):
-        raise ConfigError(f"policy.threshold = {expression!r} cannot be computed; {known}") from None
+        for n in _TRIED:
+            pages = f" for n = {n}"
+            float(_evaluate(tree, n))
+    except (SyntaxError, *_FAULTS):
+        raise ConfigError(f"policy.threshold = {expression!r} cannot be computed{pages}; {known}") from None
+
+    def threshold(n: int) -> float:
+        try:
+            return float(_evaluate(tree, n))
+        except _FAULTS:  # a rule that says nothing about n pages closes no domain with as many
+            return -math.inf
+
     return threshold
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import thresher
 from thresher.config import ConfigError
-from thresher.crawl.loop import Ending
+from thresher.crawl.ending import Ending
 from thresher.crawl.start import crawl
 from thresher.lab.toyweb import ToyWeb, reachable, seeds, serve, truth
 

@@ -15,7 +15,7 @@ from html import unescape
 import numpy as np
 
 from thresher.config import Fetch, Polite, Scope
-from thresher.crawl.loop import PASSING
+from thresher.crawl.answers import PASSING
 from thresher.crawl.scope import Gate
 from thresher.lab.record import Record
 from thresher.lab.toysample import FILES, PLACES, Like, Outline, readings, received

@@ -14,14 +14,15 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
-from thresher.config import ConfigError
+from thresher.config import ConfigError, Cycles
+from thresher.crawl.cycles import good_places
 from thresher.lab.experiments.evidence import Evidence, Flags, Numbers
 from thresher.lab.experiments.figures import Fit, Portion, fit, portion, portions, snapshots
 from thresher.lab.plot import Axis, Chart, Series, draw
 
 PHASES, MOST_PHASES = 5, 1_000
 BURN_IN = 0.1  # size of the first phase, in others
-BADNESS, BOILERPLATE = 10.0, 0.5  # the paper's bounds for URLs to begin with
+BADNESS, BOILERPLATE = Cycles().max_badness, Cycles().max_boilerplate  # the paper's bounds
 OF_ALL = 0.5  # of the record that is crawled: with nothing left out, both crawls would end alike
 SNAPSHOTS = 50
 ENOUGH = 5  # snapshots of a phase that tell how its yield declines
@@ -133,9 +134,10 @@ def _best(
     record = evidence.record
     found: dict[int, None] = {}
     for number in visited:
-        if record.badness[number] <= badness:
-            place = slice(record.starts[number], record.starts[number + 1])
-            targets = record.targets[place][record.boilerplate[place] < boilerplate]
+        place = slice(record.starts[number], record.starts[number + 1])
+        good = good_places(record.badness[number], record.boilerplate[place], badness, boilerplate)
+        if len(good):
+            targets = record.targets[place][good]
             found |= dict.fromkeys(targets[~fetched[targets]].tolist())
     return list(found)
 

@@ -1,0 +1,48 @@
+"""What a page leads to: its links that may be followed, are in scope and were never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thresher.config import Scope
+from thresher.crawl.scope import Gate
+from thresher.crawl.seen import Seen
+from thresher.page import Candidate, Link, Page, Via
+from thresher.url import host as host_of
+from thresher.url import key
+
+
+class Finds:
+    """Lets every URL through once."""
+
+    def __init__(self, scope: Scope, seen: Seen) -> None:
+        self._scope = scope
+        self._seen = seen
+        self._gate = Gate(scope)
+
+    def links(self, candidate: Candidate, page: Page) -> list[int]:
+        """Places of the links that are to be followed and that nobody has seen; from now on they are seen."""
+        if page.nofollow or candidate.depth >= self._scope.max_depth:
+            return []
+        places = [place for place, link in enumerate(page.links) if self._may_follow(link)]
+        fresh = self.fresh([page.links[place].url for place in places], host_of(candidate.url))
+        return [places[number] for number in fresh]
+
+    def fresh(self, urls: Sequence[str], source: str | None) -> list[int]:
+        """Places of URLs that are in scope and that nobody has seen before; from now on they are seen.
+
+        `source` is the host whose page led to them; None: no page did.
+        """
+        keys = [key(url) for url in urls]
+        fresh = [place for place in self._seen.unseen(keys) if self._gate.admits(urls[place], source)]
+        self._seen.add([keys[place] for place in fresh])
+        return fresh
+
+    def _may_follow(self, link: Link) -> bool:
+        return not link.rel or ("nofollow" not in link.rel and (self._scope.feeds or "feed" not in link.rel))
+
+
+def candidates(source: Candidate, page: Page, links: Sequence[Link]) -> list[Candidate]:
+    """Links of a page as URLs to be visited."""
+    via: Via = "page" if page.kind == "html" or page.kind == "other" else page.kind  # noqa: PLR1714
+    return [Candidate(link.url, source.url, via, source.depth + 1) for link in links]

@@ -1,0 +1,572 @@
+"""Crawls in cycles: what is found in one waits for the next, whatever happens in between; and in phases."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
+
+import thresher
+from invariants import SETTINGS, check_books, check_crawl, start
+from thresher.config import Config, ConfigError, Cycles, Polite, parse
+from thresher.crawl import stash as stash_module
+from thresher.crawl.answers import age
+from thresher.crawl.cycles import good_places
+from thresher.crawl.ending import Ending
+from thresher.crawl.ledger import Figures
+from thresher.crawl.politeness import Politeness
+from thresher.crawl.queues import Queues
+from thresher.crawl.start import crawl
+from thresher.crawl.stash import Best
+from thresher.crawl.state import State
+from thresher.crawl.yields import Yields
+from thresher.lab.toyweb import Server, ToyWeb, reachable, serve, truth
+from thresher.page import Candidate, Link, Page, Reply
+from thresher.url import domain, host
+
+SMALL = ToyWeb.calm(hosts=6, licensed=0.0, pages_per_host=(5, 10), page_bytes=(4_000, 6_000))
+RICH = ToyWeb.calm(
+    hosts=12, rich_hosts=0.8, licensed=0.0, stray=0.1, pages_per_host=(20, 30), page_bytes=(4_000, 6_000)
+)
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[Server]:
+    with serve(SMALL) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def rich() -> Iterator[Server]:
+    with serve(RICH) as server:
+        yield server
+
+
+def run(directory: Path, server: Server, seeds: list[str], **sections: dict[str, object]) -> Ending:
+    given = {**SETTINGS, **sections}
+    return crawl(directory, "cs", seeds, settings=given, connect_to=server.connect_to)
+
+
+def rows_of_cycles(directory: Path) -> list[tuple[int, dict[str, Any]]]:
+    """What was fetched, in order, each with the number of its cycle."""
+    corpus = thresher.open(directory)
+    fetched = [row for row in corpus.outcomes().to_pylist() if row["status"]]
+    cycles = corpus.stats()["cycles"]
+    ends = list(accumulate(cycle["fetched"] for cycle in cycles))
+    assert ends[-1] == len(fetched)
+    return [(cycles[bisect_right(ends, place)]["cycle"], row) for place, row in enumerate(fetched)]
+
+
+def opened(state: State, terms: Cycles) -> Queues:
+    config = Config(language="cs", polite=Polite(delay=0.0), cycles=terms)
+    polite = Politeness(state, config.polite, lambda: 0.0)
+    return Queues(state, config, Yields(state), polite, goes_on=False)
+
+
+# generation cycles
+
+
+def test_fifty_good_pages_lead_to_more_cycle_by_cycle_and_the_accuracy_of_each_is_told(
+    tmp_path: Path, rich: Server
+) -> None:
+    every = reachable(RICH, start(RICH), follow=lambda _: True)
+    good = [url for url, found in every if found.good][::4][:50]
+    assert len(good) == 50
+    terms = {"pages": 40, "domain_pages": 8, "count": 5}
+    ending = run(tmp_path, rich, good, cycles=terms, scope={"external": False})
+    assert ending.reason == "cycle budget"
+    rows = rows_of_cycles(tmp_path)
+    cycle_of = {row["url"]: cycle for cycle, row in rows}
+    assert {cycle for cycle, _ in rows} == {1, 2, 3, 4, 5}
+    late = [row["url"] for cycle, row in rows if row["source"] and cycle <= cycle_of[row["source"]]]
+    assert late == []
+    assert {row["url"] for cycle, row in rows if cycle == 1} <= set(good)
+    assert max(Counter(cycle for cycle, _ in rows).values()) == 40
+    assert max(Counter((cycle, row["domain"]) for cycle, row in rows).values()) == 8
+
+    stats = thresher.open(tmp_path).stats()
+    for told in stats["cycles"]:
+        here = [row for cycle, row in rows if cycle == told["cycle"]]
+        assert told["fetched"] == len(here)
+        assert told["ours"] == sum(row["language"] == "cs" for row in here)
+        assert told["kept"] == sum(row["outcome"] == "kept" for row in here)
+        assert told["accuracy"] == told["ours"] / told["fetched"]
+        assert told["downloaded"] == sum(row["bytes"] for row in here)
+        assert told["text_bytes"] == sum(row["text_bytes"] for row in here)
+        assert told["yield"] == told["text_bytes"] / told["downloaded"]
+    assert stats["cycles"][0]["accuracy"] == 1.0
+    assert sum(told["ours"] for told in stats["cycles"]) == stats["pages"]["ours"]
+    check_books(tmp_path)
+
+
+@pytest.mark.parametrize("policy", ["spiderling", "learned"])
+def test_cycles_find_all_there_is_in_the_end(tmp_path: Path, small: Server, policy: str) -> None:
+    given = {"cycles": {"pages": 40, "domain_pages": 10}, "policy": {"name": policy, "threshold": ""}}
+    assert run(tmp_path, small, start(SMALL), **given) == Ending("done")
+    check_crawl(tmp_path, SMALL)
+    check_books(tmp_path)
+    assert thresher.open(tmp_path).stats()["queue"] == 0
+
+
+def test_a_crawl_changes_to_cycles_and_back_and_loses_nothing(tmp_path: Path, small: Server) -> None:
+    def go_on(**sections: dict[str, object]) -> str:
+        return crawl(tmp_path, settings=sections, connect_to=small.connect_to).reason
+
+    assert run(tmp_path, small, start(SMALL), budget={"pages": 30}).reason == "page budget"
+    assert go_on(budget={"pages": 0}, cycles={"pages": 15, "count": 2}) == "cycle budget"
+    check_books(tmp_path)
+    assert go_on(cycles={"count": 3}, budget={"pages": 65}) == "page budget"  # in the midst of the third
+    assert [cycle["cycle"] for cycle in thresher.open(tmp_path).stats()["cycles"]] == [1, 2, 3]
+    assert go_on(cycles={"pages": 0, "count": 0}, budget={"pages": 0}) == "done"
+    check_crawl(tmp_path, SMALL)
+    check_books(tmp_path)
+    assert [cycle["fetched"] for cycle in thresher.open(tmp_path).stats()["cycles"]] == [15, 15, 5]
+
+
+def test_the_command_line_asks_for_cycles_and_shows_them(tmp_path: Path, small: Server) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("\n".join(start(SMALL)))
+    command = [sys.executable, "-m", "thresher.cli", "crawl", str(tmp_path / "corpus"), "--lang", "cs"]
+    command += ["--seeds", str(seeds), "--connect-to", small.connect_to, "--delay", "0"]
+    command += ["--cycles", "2", "--cycle-pages", "10", "--cycle-domain-pages", "4"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "the cycle budget is spent" in done.stderr) == (3, True), done.stderr
+    assert "in language" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "terms", [{"count": 3}, {"domain_pages": 3}, {"selection": True}, {"pages": -1}, {"pages": 1, "seeds": 0}]
+)
+def test_terms_that_cannot_be_used_are_refused_with_the_cure(
+    tmp_path: Path, terms: dict[str, object]
+) -> None:
+    with pytest.raises(ConfigError, match=r"cycles\.\w+ = .*(--cycle-pages 2500|try \w+ = )"):
+        crawl(tmp_path / "new", "cs", ["http://a.cz/"], settings={"cycles": terms}, connect_to="127.0.0.1:9")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_crawl_in_cycles_that_is_killed_and_continued_keeps_its_cycles(tmp_path: Path) -> None:
+    directory, seeds = tmp_path / "corpus", tmp_path / "seeds.txt"
+    seeds.write_text("\n".join(start(RICH)))
+    moments = Random(1)
+    terms = {"cycles": {"pages": 50, "domain_pages": 20}, "store": {"commit_seconds": 0.05}}
+    with serve(RICH) as server:
+        run(directory, server, start(RICH), **{**terms, "budget": {"pages": 5}})  # makes corpus.toml
+        crawl_on = [sys.executable, "-m", "thresher.cli", "crawl", str(directory), "--max-pages", "0"]
+        crawl_on += ["--connect-to", server.connect_to]
+        kills = 0
+        while kills < 2:
+            crawler = subprocess.Popen(crawl_on, stderr=subprocess.DEVNULL, start_new_session=True)
+            try:
+                crawler.wait(timeout=moments.uniform(0.8, 1.6))
+                break  # the crawl was quicker than its killer
+            except subprocess.TimeoutExpired:
+                os.killpg(crawler.pid, signal.SIGKILL)
+                crawler.wait()
+                kills += 1
+        assert subprocess.run(crawl_on, check=False, stderr=subprocess.DEVNULL, timeout=60).returncode == 0
+    assert kills
+    check_crawl(directory, RICH)
+    check_books(directory)
+    rows = rows_of_cycles(directory)
+    cycle_of = {row["url"]: cycle for cycle, row in rows}
+    assert [row for cycle, row in rows if row["source"] and cycle <= cycle_of[row["source"]]] == []
+    assert max(Counter(cycle for cycle, _ in rows).values()) <= 50
+    assert max(Counter((cycle, row["domain"]) for cycle, row in rows).values()) <= 20
+
+
+# cyclic selection
+
+
+def test_a_phase_begins_from_good_places_of_the_one_before_and_gives_up_the_rest(
+    tmp_path: Path, rich: Server
+) -> None:
+    seeds = [url for url in start(RICH) if truth(RICH, url).language == "cs"][:1]
+    terms = {"pages": 15, "selection": True, "count": 3, "seeds": 10}
+    run(tmp_path, rich, seeds, cycles=terms, fetch={"connections": 1})
+    corpus = thresher.open(tmp_path)
+    links = corpus.links(["source", "target", "boilerplate", "source_badness"]).to_pylist()
+    good = {
+        (link["source"], link["target"])
+        for link in links
+        if link["boilerplate"] < 0.5 and link["source_badness"] <= 10
+    }
+    rows = rows_of_cycles(tmp_path)
+    assert [told["fetched"] for told in corpus.stats()["cycles"]] == [15, 15, 15]
+    cycle_of = {row["url"]: cycle for cycle, row in rows}
+    for number in (2, 3):
+        here = [row for cycle, row in rows if cycle == number]
+        begun = {row["url"] for row in here if row["source"] and cycle_of[row["source"]] < number}
+        assert 0 < len(begun) <= 10
+        before = {source for source, cycle in cycle_of.items() if cycle == number - 1}
+        assert begun <= {target for source, target in good if source in before}
+    stats = corpus.stats()
+    assert stats["given_up"] > 0
+    outcomes = sum(stats["pages"][kind] for kind in ("kept", "failed", "redirect", "disallowed"))
+    outcomes += sum(stats["pages"]["rejected"].values())
+    assert stats["seen_urls"] == outcomes + stats["queue"] + stats["queue_closed"] + stats["given_up"]
+    assert len(set(corpus.outcomes(["url"])["url"].to_pylist())) == outcomes
+
+
+def test_a_crawl_that_harvested_nothing_good_says_so_and_ends(tmp_path: Path, small: Server) -> None:
+    terms = {"pages": 20, "selection": True, "max_boilerplate": 0.0}
+    ending = run(tmp_path, small, start(SMALL), cycles=terms)
+    assert ending.reason == "done"
+    given_up = thresher.open(tmp_path).stats()["given_up"]
+    assert ending.detail == f"No good URL is left to begin from; {given_up} were given up."
+    assert crawl(tmp_path, connect_to=small.connect_to).reason == "done"
+
+
+def test_what_was_harvested_in_one_phase_is_of_no_use_to_the_next_but_one(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    terms = Cycles(pages=1, selection=True)
+    queues = opened(state, terms)
+    figures = Figures()
+
+    def commit() -> None:
+        queues.flush()
+        state.commit()
+        queues.frontier.committed()
+
+    def visit() -> None:
+        taken = queues.frontier.take()
+        assert taken
+        queues.frontier.finish(taken)
+        figures.fetched += 1
+
+    queues.add([Candidate(f"http://{name}.cz/") for name in "abcd"])
+    assert queues.next_cycle(None, figures, commit) is None
+    links = [Link(f"http://{name}.cz/", "", 0.1, True) for name in "abc"]
+    queues.cycles.harvest(Page("http://a.cz/", "html", badness=3.0, links=tuple(links)))
+    visit()
+    assert queues.next_cycle(None, figures, commit) is None
+    assert (len(queues.frontier), queues.stash.counts.given_up) == (2, 1)
+    visit()
+    ending = queues.next_cycle(None, figures, commit)
+    assert ending == Ending("done", "No good URL is left to begin from; 2 were given up.")
+    state.close()
+
+
+@pytest.mark.parametrize(
+    ("badness", "places"), [(10.0, [0, 2]), (10.1, []), (None, [0, 2]), (float("nan"), [])]
+)
+def test_good_places_are_blocks_below_a_bound_on_pages_up_to_one(
+    badness: float | None, places: list[int]
+) -> None:
+    assert good_places(badness, [0.1, 0.5, 0.49, 1.0], 10.0, 0.5).tolist() == places
+
+
+# what may be visited in a cycle, whatever happens
+
+
+class Crash(BaseException):
+    """The process is killed."""
+
+
+class Mortal(State):
+    """A state whose process is killed instead of a commit, after so many."""
+
+    lives = -1
+
+    def commit(self) -> None:
+        if self.lives == 0:
+            raise Crash
+        self.lives -= 1
+        super().commit()
+
+
+class CycleMachine(RuleBasedStateMachine):
+    """Against a model: which URLs wait, which may be visited now, and which are given up; killed at any commit."""
+
+    HOSTS = ("a.cz", "www.a.cz", "b.cz", "c.cz")
+
+    @initialize(
+        selection=st.booleans(),
+        size=st.integers(1, 4),
+        of_domain=st.integers(0, 3),
+        portion=st.integers(1, 4),
+    )
+    def begin(self, selection: bool, size: int, of_domain: int, portion: int) -> None:
+        self.directory = tempfile.TemporaryDirectory()
+        self.portion, stash_module.PORTION = stash_module.PORTION, portion
+        self.terms = Cycles(pages=size, domain_pages=of_domain, selection=selection, seeds=size)
+        self.figures = Figures()
+        self.weights: dict[str, float] = {}  # of every URL ever found: no two are alike
+        self.waiting: set[str] = set()
+        self.now: set[str] = set()  # may be visited in this cycle
+        self.good: set[str] = set()  # harvested in good places
+        self.done: set[str] = set()
+        self.number = 0
+        self.open()
+        self.put([Candidate(f"http://{name}/{n}", weight=n + 1.0) for n, name in enumerate(self.HOSTS * 2)])
+        self.make_durable()
+
+    def open(self) -> None:
+        self.state = Mortal(Path(self.directory.name))
+        self.queues = opened(self.state, self.terms)
+        self.queues.resume(self.figures, self.commit)
+        self.taken: list[Candidate] = []
+
+    def save(self) -> None:
+        sets = (self.waiting, self.now, self.good, self.done)
+        self.saved = [set(each) for each in sets], replace(self.figures), dict(self.weights)
+
+    def commit(self) -> None:
+        self.queues.flush()
+        self.state.commit()
+        self.queues.frontier.committed()
+
+    def crash(self) -> None:
+        self.state.close()
+        self.open()
+
+    def revert(self) -> None:
+        (self.waiting, self.now, self.good, self.done), figures, self.weights = self.saved
+        self.figures = replace(figures)
+        self.save()
+
+    def teardown(self) -> None:
+        if hasattr(self, "state"):
+            stash_module.PORTION = self.portion
+            self.state.close()
+            self.directory.cleanup()
+
+    def put(self, found: list[Candidate]) -> None:
+        self.queues.add(found)
+        self.weights |= {one.url: one.weight for one in found}
+        (self.now if self.terms.selection else self.waiting).update(one.url for one in found)
+
+    @rule(name=st.sampled_from(HOSTS), weights=st.sets(st.floats(0.1, 9.0), min_size=1, max_size=5))
+    def find(self, name: str, weights: set[float]) -> None:
+        fresh = sorted(weights - set(self.weights.values()))
+        known = len(self.weights)
+        self.put([Candidate(f"http://{name}/{known + n}", weight=one) for n, one in enumerate(fresh)])
+
+    @rule(data=st.data())
+    def harvest(self, data: st.DataObject) -> None:
+        urls = data.draw(st.lists(st.sampled_from(sorted(self.weights)), unique=True))
+        half = len(urls) // 2
+        links = [Link(url, "", 0.1, True) for url in urls[:half]]
+        links += [Link(url, "", 0.9, True) for url in urls[half:]]
+        self.queues.cycles.harvest(Page("http://x.cz/", "html", badness=3.0, links=tuple(links)))
+        self.good.update(urls[:half])
+
+    @rule()
+    def take(self) -> None:
+        taken = self.queues.frontier.take()
+        busy = {host(one.url) for one in self.taken}
+        if taken is None:
+            assert {host(url) for url in self.now} <= busy
+        else:
+            assert taken.url in self.now - {one.url for one in self.taken}
+            self.taken.append(taken)
+
+    @rule()
+    def visit(self) -> None:
+        before = len(self.taken)
+        self.take()
+        if len(self.taken) > before:
+            self.end_visit("finish")
+
+    @precondition(lambda self: self.taken)
+    @rule(ending=st.sampled_from(["finish", "put back", "try again"]))
+    def end_visit(self, ending: str) -> None:
+        taken = self.taken.pop()
+        frontier = self.queues.frontier
+        if ending == "finish":
+            frontier.finish(taken)
+            self.figures.fetched += 1
+            self.now.remove(taken.url)
+            self.done.add(taken.url)
+        elif ending == "put back":
+            frontier.put_back(taken)
+        else:
+            frontier.requeue(taken, replace(taken, tries=taken.tries + 1))
+        frontier.free(host(taken.url), 0.0)
+
+    @rule()
+    def make_durable(self) -> None:
+        self.commit()
+        self.save()
+
+    @rule(is_time=st.sampled_from([False, False, False, True]))
+    def be_killed(self, is_time: bool) -> None:
+        if is_time:
+            self.crash()
+            self.revert()
+
+    def chosen(self, urls: set[str]) -> set[str]:
+        """The best, at most so many, and of one domain."""
+        chosen: list[str] = []
+        for url in sorted(urls, key=lambda url: -self.weights[url]):
+            same = sum(domain(host(one)) == domain(host(url)) for one in chosen)
+            if not self.terms.domain_pages or same < self.terms.domain_pages:
+                chosen.append(url)
+        return set(chosen[: self.terms.pages])
+
+    @precondition(lambda self: not self.taken)
+    @rule(kill_in=st.sampled_from([-1, -1, 0, 1, 2, 3, 4, 5]))
+    def turn(self, kill_in: int) -> None:
+        cycles = self.queues.cycles
+        if self.terms.selection and cycles.under_way and not cycles.is_full(self.figures.fetched):
+            return
+        goes_on = self.terms.selection and not cycles.under_way and self.now
+        pool = self.waiting | (self.now & self.good if self.terms.selection else self.now)
+        self.state.lives = kill_in
+        try:
+            ending = self.queues.next_cycle(Ending("waiting"), self.figures, self.commit)
+        except Crash:
+            self.crash()
+            if kill_in == 0:  # nothing of it has happened
+                self.revert()
+                return
+            assert not self.queues.cycles.under_way
+            assert len(self.queues.frontier) == (len(self.now) if goes_on else 0)
+            self.waiting, self.now = (pool - self.now, self.now) if goes_on else (pool, set())
+        else:
+            self.state.lives = -1
+            new = (self.chosen(self.waiting) | self.now) if goes_on else self.chosen(pool)
+            assert (ending is None) == bool(new)
+            self.waiting = set() if self.terms.selection else pool - new
+            self.now = new
+            self.number += bool(new)
+            self.good = set()
+        self.save()
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        if hasattr(self, "queues"):
+            queues = self.queues
+            waiting = len(queues.frontier) + len(queues.stash) + queues.stash.counts.given_up
+            assert waiting + len(self.done) == len(self.weights)
+            assert len(queues.frontier) == len(self.now)
+
+    @invariant()
+    def cycles_are_counted(self) -> None:
+        if hasattr(self, "queues"):
+            told = [row["cycle"] for row in self.queues.cycles.table(self.figures)]
+            assert told == list(range(1, self.number + 1))
+
+
+TestCycleMachine = CycleMachine.TestCase
+TestCycleMachine.settings = settings(
+    max_examples=int(os.environ.get("THRESHER_EXAMPLES", "15")), stateful_step_count=30, deadline=None
+)
+
+
+@given(
+    entries=st.lists(st.tuples(st.integers(0, 9), st.sampled_from("abc")), max_size=60),
+    count=st.integers(1, 8),
+    of_domain=st.integers(0, 4),
+)
+def test_the_best_are_those_of_a_full_sort_and_few_are_held(
+    entries: list[tuple[int, str]], count: int, of_domain: int
+) -> None:
+    best = Best(count, of_domain)
+    for place, (weight, name) in enumerate(entries):
+        best.add(weight, (b"", Candidate(f"http://{name}.cz/{place}")))
+        assert best.held <= 2 * count
+    chosen: list[str] = []
+    for place, (_, name) in sorted(enumerate(entries), key=lambda item: -item[1][0]):
+        if not of_domain or sum(url.startswith(f"http://{name}.") for url in chosen) < of_domain:
+            chosen.append(f"http://{name}.cz/{place}")
+    assert [candidate.url for _, candidate in best.all()] == chosen[:count]
+
+
+# how old a page may be
+
+NOW = 1_750_000_000.0  # June 2025
+
+
+def dated(value: str) -> Reply:
+    head = f"HTTP/1.1 200 OK\r\nLast-Modified: {value}\r\n".encode("latin-1", "replace")
+    return Reply("http://a.cz/", 200, head, b"", NOW, 0.1, "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("value", "days"),
+    [
+        ("Sun, 15 Jun 2025 15:06:40 GMT", 0.0),
+        ("Sat, 14 Jun 2025 15:06:40 GMT", 1.0),
+        ("Sat, 14 Jun 2025 15:06:40 -0000", 1.0),
+        ("Mon, 16 Jun 2025 15:06:40 GMT", -1.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_the_age_of_a_page_is_what_last_modified_says_where_that_can_be_believed(
+    value: str, days: float | None
+) -> None:
+    assert age(dated(value)) == (None if days is None else pytest.approx(days))
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=255, exclude_characters="\r\n")))
+def test_no_last_modified_is_a_fault(value: str) -> None:
+    found = age(dated(value))
+    assert found is None or isinstance(found, float)
+
+
+SENTENCE = (
+    "Byl jednou jeden král a ten měl tři dcery, které se na něj každý den dívaly a ptaly se, co je za den. "
+)
+DATES = {"/old": "Sat, 14 Jun 2014 15:06:40 GMT", "/undated": None}
+
+
+class Dated(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        text = f"<h1>{self.path}</h1>" + f"<p>{self.path} {SENTENCE * 8}</p>" * 3
+        body = f"<html><body>{text}</body></html>".encode()
+        self.send_response(200 if self.path in DATES else 404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        if date := DATES.get(self.path):
+            self.send_header("Last-Modified", date)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_page_that_did_not_change_for_too_long_is_rejected_and_one_that_does_not_say_passes(
+    tmp_path: Path,
+) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Dated)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    seeds = [f"http://a.cz{path}" for path in DATES]
+    try:
+        given = {**SETTINGS, "judge": {"max_age": 365.0, "max_badness": 0.0}}
+        crawl(tmp_path, "cs", seeds, settings=given, connect_to=f"127.0.0.1:{server.server_port}")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    rows = thresher.open(tmp_path).outcomes(["url", "outcome", "reason"]).to_pylist()
+    assert {row["url"]: (row["outcome"], row["reason"]) for row in rows} == {
+        "http://a.cz/old": ("rejected", "too old"),
+        "http://a.cz/undated": ("kept", ""),
+    }
+
+
+def test_a_limit_on_age_is_no_negative_number() -> None:
+    with pytest.raises(ConfigError, match=r"judge\.max_age"):
+        parse({"judge": {"max_age": -1}})
