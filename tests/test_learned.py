@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresher.config import ConfigError
+from thresher.config import ConfigError, Policy, PolicyName
 from thresher.crawl.guide import Standing
 from thresher.crawl.learned import clues as at
 from thresher.crawl.learned.clues import Clues
@@ -19,6 +20,10 @@ from thresher.crawl.learned.homes import homes
 from thresher.crawl.learned.trees import Trees, packed, unpacked
 from thresher.crawl.priority import Source
 from thresher.crawl.state import State
+from thresher.lab.record import Record
+from thresher.lab.simulate import Terms, area, ideal, simulate
+from thresher.lab.toyrecord import record_of
+from thresher.lab.toyweb import ToyWeb, seeds
 from thresher.page import Candidate, Link
 from thresher.url import canonical
 
@@ -149,27 +154,64 @@ def test_what_new_hosts_gave_is_expected_of_others_like_them_and_not_what_old_on
     guide = Learned("cs", state)
     for number in range(60):
         visit(guide, f"http://rich.org/{number}", 9_000)
-    for number in range(12):
+    for number in range(60):
         visit(guide, f"http://new-{number}.net/", 0)
     assert standing(guide, "http://rich.org/99").expected > 4 * standing(guide, "http://newer.net/").expected
 
 
-def test_a_page_that_led_to_good_links_makes_others_like_it_worth_a_visit(state: State) -> None:
+def test_pages_that_led_to_text_make_others_like_them_worth_a_visit(state: State) -> None:
     guide = Learned("cs", state)
-    for number in range(10):
-        visit(guide, f"http://good.cz/{number}", 8_000)
-    links = [Link(f"http://good.cz/clanky/{number}", "", 0.1, True) for number in range(20)]
     for number in range(3):
-        page = Candidate(f"http://list.org/list/{number}.html", via="page")
-        source = Source(page.url, kept=False)
-        guide.found([Candidate(link.url, page.url, "page", 1) for link in links], source, links)
-        guide.learn(page, 5_000, 0, ours=False)
-        visit(guide, f"http://dead.org/list/{number}.html", 0, received=5_000)
-    leads, ends = (
-        standing(guide, "http://list.org/list/9.html"),
-        standing(guide, "http://dead.org/list/9.html"),
+        for host in ("list", "dead"):
+            visit(guide, f"http://{host}.org/list/{number}.html", 0, received=5_000)
+        for article in range(5):
+            found = Candidate(
+                f"http://list.org/{number}-{article}", f"http://list.org/list/{number}.html", "page"
+            )
+            guide.learn(found, 8_000, 8_000, ours=True)
+    leads, ends = (standing(guide, f"http://{host}.org/list/9.html") for host in ("list", "dead"))
+    assert leads.weight - leads.expected > 4 * (ends.weight - ends.expected)
+
+
+def test_a_page_that_leads_to_hosts_nobody_knew_counts_at_once(state: State) -> None:
+    guide = Learned("cs", state)
+    links = [Link(f"http://new-{number}.cz/", "", 0.1, True) for number in range(20)]
+    for page, found in (("http://many.org/1", links), ("http://none.org/1", [])):
+        candidates = [Candidate(link.url, page, "page", 1) for link in found]
+        guide.found(candidates, Source(page, kept=False), found)
+        visit(guide, page, 0)
+    many, none = standing(guide, "http://many.org/2"), standing(guide, "http://none.org/2")
+    assert many.weight - many.expected > none.weight - none.expected
+
+
+@pytest.fixture(scope="module")
+def poor_web() -> Record:
+    """A web as poor as those of the papers, of hosts of one size: a few large ones would decide everything."""
+    return record_of(ToyWeb.papers(hosts=140, pages_per_host=(40, 40), languages=("cs", "en", "ru", "de")))
+
+
+def test_most_of_the_text_takes_a_fraction_of_the_downloads(poor_web: Record) -> None:
+    web = ToyWeb.papers(hosts=140, pages_per_host=(40, 40), languages=("cs", "en", "ru", "de"))
+    start = poor_web.find(seeds(web)["cs"])
+    best = ideal(poor_web)
+    terms = Terms(bytes=3 * int(best.downloaded[-1]))
+    areas = {
+        name: area(simulate(poor_web, Policy(name=name), start, terms), best) for name in get_args(PolicyName)
+    }
+    assert max(areas, key=lambda name: areas[name]) == "learned"
+    assert areas["learned"] > areas["spiderling"] + 0.2
+
+
+def test_patience_keeps_a_polite_crawl_nearly_as_good(poor_web: Record) -> None:
+    web = ToyWeb.papers(hosts=140, pages_per_host=(40, 40), languages=("cs", "en", "ru", "de"))
+    start = poor_web.find(seeds(web)["cs"])
+    best = ideal(poor_web)
+    terms = Terms(delay=1.0, connections=50, bytes=3 * int(best.downloaded[-1]))
+    patient, hasty = (
+        area(simulate(poor_web, Policy(name="learned", patience=patience), start, terms), best)
+        for patience in (0.8, 0.0)
     )
-    assert leads.weight > ends.weight
+    assert patient > hasty + 0.1
 
 
 def test_what_was_learnt_is_there_after_a_commit_and_gone_after_a_crash(tmp_path: Path) -> None:
@@ -192,7 +234,7 @@ def test_a_web_that_changes_is_learnt_anew(state: State) -> None:
     for number in range(200):
         visit(guide, f"http://a.org/{number}", 6_000)
     before = standing(guide, "http://a.org/9").expected
-    for number in range(200):
+    for number in range(800):
         visit(guide, f"http://a.org/{number}", 0)
     assert standing(guide, "http://a.org/9").expected < before / 2
 

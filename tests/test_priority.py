@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thresher.config import ConfigError, Policy, dump, load, parse
@@ -28,6 +28,7 @@ def mixed(**powers: float) -> Priorities:
 
 
 @pytest.mark.parametrize("name", PRIORITIES)
+@settings(deadline=None)  # kernels may have to be compiled
 @given(
     badness=st.none() | st.floats(0, 1e6),
     kept=st.booleans(),
@@ -36,7 +37,8 @@ def mixed(**powers: float) -> Priorities:
 def test_every_prioritiser_has_a_factor_for_each_link(
     name: str, badness: float | None, kept: bool, scores: list[float]
 ) -> None:
-    said = PRIORITIES[name](Source("http://a.cz/", kept, badness), [link(score) for score in scores])
+    source = Source("http://a.cz/", kept, badness, language="cs")
+    said = PRIORITIES[name](source, [link(score) for score in scores])
     assert len(said) == len(scores)
     assert all(0 < factor < inf for factor in said)
 
@@ -86,3 +88,33 @@ def test_a_mix_is_kept_in_the_corpus(tmp_path: Path) -> None:
 def test_every_mix_is_of_known_prioritisers() -> None:
     for name in MIXES:
         Priorities(parse({"policy": {"name": name}}).policy)
+
+
+def test_signs_of_the_language_in_a_url_and_its_words_raise_it_and_those_of_others_lower_it() -> None:
+    urls = (
+        "http://a.cz/cs/1",
+        "http://a.org/cs/1",
+        "http://a.org/1",
+        "http://a.org/de/1",
+        "http://a.de/de/1",
+    )
+    source = Source("http://b.org/", kept=True, language="cs")
+    said = PRIORITIES["url-language"](source, [Link(url, "", 0.5, False) for url in urls])
+    assert said == sorted(said, reverse=True)
+    assert len(set(said)) == len(urls)
+    marked = Link("http://a.org/1", "", 0.5, False, "alternate hreflang=cs")
+    assert PRIORITIES["url-language"](source, [marked])[0] > said[2]
+
+
+def test_deep_pages_promise_less() -> None:
+    links = [
+        Link(url, "", 0.5, False) for url in ("http://a.cz/", "http://a.cz/b/c", "http://a.cz/b/c?d=1&e=2")
+    ]
+    said = PRIORITIES["depth"](GOOD, links)
+    assert said == sorted(said, reverse=True)
+    assert len(set(said)) == 3
+
+
+def test_a_mix_under_a_policy_that_has_no_use_for_it_is_told() -> None:
+    with pytest.raises(ConfigError, match="host-yield"):
+        Priorities(Policy(name="learned", priorities={"link-context": 1.0}))

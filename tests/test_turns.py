@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresher.crawl.turns import RANKS, RankedTurns, Turns
+from thresher.crawl.turns import RANKS, BestTurns, RankedTurns, Turning, Turns
 
 
 def weight(rank: int) -> float:
@@ -86,12 +86,14 @@ def test_lines_do_not_grow_with_changes_of_mind() -> None:
         ),
         max_size=60,
     ),
-    st.sampled_from([None, 0.0, 1.0, inf]),
+    st.sampled_from([None, 0.0, 1.0, inf, "best"]),
 )
 def test_every_host_in_the_line_comes_once_and_not_before_its_time(
-    steps: list[tuple[str, str, int, int]], temperature: float | None
+    steps: list[tuple[str, str, int, int]], kind: float | str | None
 ) -> None:
-    turns = Turns() if temperature is None else RankedTurns(Random(1), temperature)
+    turns: Turning = Turns() if kind is None else BestTurns(0.0)
+    if isinstance(kind, float):
+        turns = RankedTurns(Random(1), kind)
     waiting: dict[str, int] = {}
     for now, (step, host, wait, rank) in enumerate(steps):
         if step == "put":
@@ -112,3 +114,75 @@ def test_every_host_in_the_line_comes_once_and_not_before_its_time(
     assert {turns.take(1_000) for _ in range(len(waiting))} == set(waiting)
     assert turns.take(1_000) is None
     assert turns.next_time() is None
+
+
+def used_to(turns: BestTurns, weight: float) -> None:
+    """Let many hosts of that weight have their turns, and leave."""
+    for number in range(4 * BestTurns.MEMORY):
+        turns.put(f"{number}", 0.0, weight)
+        assert turns.take(0.0)
+        turns.remove(f"{number}")
+
+
+def test_the_best_host_is_next_whatever_changed_since_it_came() -> None:
+    turns = BestTurns(0.0)
+    for host, promise in (("a", 0.1), ("b", 0.5), ("c", 0.3)):
+        turns.put(host, 0.0, promise)
+    assert turns.take(0.0) == "b"
+    turns.rerank("a", 0.9)
+    turns.rerank("c", 0.05)
+    assert [turns.take(0.0), turns.take(0.0), turns.take(0.0)] == ["a", "c", None]
+
+
+def test_poor_hosts_wait_for_a_good_one_that_will_be_back_soon() -> None:
+    turns = BestTurns(1.0)
+    used_to(turns, 0.5)
+    turns.put("good", 5.0, 0.5)
+    turns.put("poor", 0.0, 0.1)
+    assert turns.take(1.0) is None
+    assert turns.waiting_for == 0.5
+    assert turns.next_time() == 5.0
+    assert turns.take(5.0) == "good"
+    assert turns.take(5.0) is None, "it is being visited, and will be back"
+    turns.remove("good")
+    assert turns.take(5.0) == "poor"
+    assert turns.waiting_for == 0
+
+
+def test_nobody_waits_for_a_host_that_rests_for_long_or_does_not_come_back() -> None:
+    turns = BestTurns(1.0)
+    used_to(turns, 0.5)
+    turns.put("good", 10 * BestTurns.SOON, 0.5)
+    turns.put("poor", 0.0, 0.1)
+    assert turns.take(0.0) == "poor"
+    turns.put("visited", 0.0, 0.5)
+    assert turns.take(0.0) == "visited"
+    turns.put("poor", 0.0, 0.1)
+    assert turns.take(0.0) is None
+    assert turns.take(2 * BestTurns.SOON) == "poor"
+
+
+def test_without_patience_nothing_waits_and_the_fewer_good_hosts_there_are_the_less_is_waited_for() -> None:
+    for patience, poor, waits in ((0.0, 0.01, False), (0.8, 0.35, True), (0.8, 0.45, False)):
+        turns = BestTurns(patience)
+        used_to(turns, 0.5)
+        turns.put("good", 5.0, 0.5)
+        turns.put("poor", 0.0, poor)
+        assert (turns.take(0.0) is None) == waits
+    alone = BestTurns(0.8)
+    for _ in range(4 * BestTurns.MEMORY):
+        alone.put("only", 0.0, 0.5)
+        assert alone.take(0.0)
+    alone.put("only", 5.0, 0.5)
+    alone.put("poor", 0.0, 0.35)
+    assert alone.take(0.0) == "poor"
+
+
+def test_out_of_curiosity_another_host_may_be_next_than_the_best() -> None:
+    turns = BestTurns(1.0)
+    turns.put("best", 0.0, 0.9)
+    turns.put("new", 0.0, 0.1, 0.4)
+    turns.put("newest", 0.0, 0.1, 0.6)
+    assert turns.take(0.0, curious=True) == "newest"
+    turns.rerank("new", 0.1, 0.0)
+    assert turns.take(0.0, curious=True) == "best", "where nothing is new"

@@ -140,6 +140,9 @@ def figures(status: Status, pace: Pace | None = None) -> Group:
         ("hosts", f"{hosts['open']:,} open, {hosts['closed']:,} closed, {status['queue']:,} URLs queued"),
         ("time", f"{span(times['wall_s'])} ({span(times['cpu_s'])} of processor)"),
     ]
+    if weight := status.get("waiting_for"):
+        waits = f"free connections wait for hosts that promise {weight:.2f} bytes of text for each downloaded"
+        rows.append(("patience", waits))
     if pace is not None:
         left = pace.left(status)
         rows.append(

@@ -268,7 +268,7 @@ class Crawl:
         text_bytes = len(page.text.encode()) if verdict.keep else 0
         is_ours = verdict.language == self._config.language
         rate = text_bytes / received if received else 0.0
-        source = Source(candidate.url, verdict.keep, page.badness, is_ours, rate)
+        source = Source(candidate.url, verdict.keep, page.badness, is_ours, rate, self._config.language)
         fresh = self.finds.links(candidate, page)
         links = [page.links[place] for place in fresh]
         found = self.guide.found(candidates(candidate, page, links), source, links)

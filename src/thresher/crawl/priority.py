@@ -23,6 +23,12 @@ GOOD_BADNESS = 10.0  # of a page that is neither a good nor a bad sign; the pape
 LEAST, MOST = 0.25, 2.0  # factors by the Badness of the page that links
 KEPT, NOT_KEPT = 1.5, 0.75  # … and by what became of it
 IN_TEXT, IN_BOILERPLATE = 2.0, 0.5  # by the block that the link stands in
+OURS, OTHERS, SAYINGS = (
+    2.0,
+    0.5,
+    4,
+)  # factors for each sign of our language and of another, and signs of a URL
+DEEPER = 0.9
 TOO_SMALL, TOO_LARGE = 1e-6, 1e6  # what a prioritiser may say
 
 
@@ -34,6 +40,7 @@ class Source(Struct, frozen=True, gc=False):
     badness: float | None = None  # None: unknown
     ours: bool = False  # in the language of the corpus
     rate: float = 0.0  # its yield
+    language: str = ""  # of the corpus
 
 
 Prioritiser = Callable[[Source, Sequence[Link]], Sequence[float]]
@@ -47,7 +54,32 @@ def link_context(source: Source, links: Sequence[Link]) -> list[float]:
     return [page * (IN_TEXT + (IN_BOILERPLATE - IN_TEXT) * link.boilerplate) for link in links]
 
 
-PRIORITIES: dict[str, Prioritiser] = {"link-context": link_context}
+def url_language(source: Source, links: Sequence[Link]) -> list[float]:
+    """What the URL and the words of a link say of the language of its target, before anything was learnt (H6)."""
+    from thresher.crawl.learned.clues import Clues  # with numba, that the others do without
+
+    if not links:
+        return []
+    clues = Clues(source.language)
+    _, notes = clues.of([link.url for link in links], [b""] * len(links))
+    says = notes[:, -SAYINGS:].tolist()
+    told = [clues.tells(link.anchor, link.rel) for link in links]
+    return [
+        OURS ** (ours + at_home + for_ours) * OTHERS ** (other + abroad + for_other)
+        for (ours, other, at_home, abroad), (for_ours, for_other) in zip(says, told, strict=True)
+    ]
+
+
+def depth(source: Source, links: Sequence[Link]) -> list[float]:  # noqa: ARG001
+    """The deeper in its host a page lies, the less: a little for each folder and each parameter."""
+    return [DEEPER ** (link.url.count("/") - 3 + link.url.count("&")) for link in links]
+
+
+PRIORITIES: dict[str, Prioritiser] = {
+    "link-context": link_context,
+    "url-language": url_language,
+    "depth": depth,
+}
 
 MIXES: dict[str, Mapping[str, float]] = {
     "host-yield": {HOST_YIELD: 1.0},
@@ -59,6 +91,11 @@ class Priorities:
     """The mix of a policy, ready for use."""
 
     def __init__(self, policy: Policy) -> None:
+        if policy.priorities and policy.name not in MIXES:
+            raise ConfigError(
+                f"policy.priorities have no say under policy {policy.name!r}; "
+                f"choose policy.name = {' or '.join(map(repr, MIXES))}"
+            )
         mix = policy.priorities or MIXES.get(policy.name, {})
         self.host_power = mix.get(HOST_YIELD, 0.0)  # of what a host promises, among hosts
         self._mix = [(_found(name), power) for name, power in mix.items() if name != HOST_YIELD]

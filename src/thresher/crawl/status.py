@@ -53,6 +53,7 @@ def status(
         "given_up": stashed.given_up,
         "seen_urls": seen.count,
         "connections": connections,
+        "waiting_for": frontier.waiting_for,
         "budget": {
             "pages": config.budget.pages,
             "bytes": config.budget.bytes,

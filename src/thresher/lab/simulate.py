@@ -135,6 +135,7 @@ class Simulation:
             None if np.isnan(bad) else float(bad),
             record.languages[number] == record.language,
             gained / received if received else 0.0,
+            record.language,
         )
         found = self._links(number, candidate, source)
         if not record.redirects[number]:
