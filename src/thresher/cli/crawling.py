@@ -62,8 +62,10 @@ def crawl(
     tld
         Only hosts under these top-level domains.
     policy
-        bfs: breadth first; spiderling: also closes domains that yield little text; host-yield: hosts that gave most
-        text per byte come first; heidix: links in good text on good pages come first; random: any host, any page.
+        learned: links go first that are like those which gave text; focus: links on pages in the language, and hosts
+        with many hits, go first; spiderling: breadth first, and domains that yield little text are closed;
+        host-yield: hosts that gave most text per byte go first; heidix: links in good text on good pages go first;
+        bfs: breadth first; random: any host, any page.
     max_pages
         Stop after so many pages.
     max_bytes
