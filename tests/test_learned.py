@@ -85,6 +85,10 @@ def test_urls_share_keys_with_those_they_are_like() -> None:
     assert away[at.DOMAIN] == one[at.DOMAIN]
     assert away[at.HOST] != one[at.HOST]
     assert keys("http://a.cz/tagy/x")[at.FIRST_FOLDER] != one[at.FIRST_FOLDER]
+    for name in (at.DOMAIN, at.HOST, at.PATTERN):
+        assert keys("http://a1.cz/")[name] != keys("http://a2.cz/")[name], (
+            "numbers in names are no matter of form"
+        )
     words = set(one[at.WORDS : at.GRAMS]) - {0}
     assert len(words & set(keys("http://b.de/zpravy/")[at.WORDS : at.GRAMS])) == 1
 

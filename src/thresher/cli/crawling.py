@@ -62,7 +62,7 @@ def crawl(
     tld
         Only hosts under these top-level domains.
     policy
-        learned: links go first that are like those which gave text; focus: links on pages in the language, and hosts
+        learned: links like those which gave text go first; focus: links on pages in the language, and hosts
         with many hits, go first; spiderling: breadth first, and domains that yield little text are closed;
         host-yield: hosts that gave most text per byte go first; heidix: links in good text on good pages go first;
         bfs: breadth first; random: any host, any page.

@@ -122,6 +122,15 @@ def hashed(source, start, end):
 
 
 @inner
+def hashed_name(source, start, end):
+    """A number for a name, every character of which counts."""
+    code = _START
+    for place in range(start, end):
+        code = (code ^ np.uint64(source[place])) * _FACTOR
+    return code
+
+
+@inner
 def language_at(source, start, end, codes):
     """The number of the language that a piece of a URL is the code of (`cs`, `pt-br`, `zh_CN`), or 0."""
     length = end - start
@@ -215,7 +224,7 @@ def take_apart(source, start, domain, end, codes, ours, keys, row, sayings):
             language = found if found else language
             label = place + 1
 
-    host = hashed(source, host_start, host_end)
+    host = hashed_name(source, host_start, host_end)
     folders = 0
     path = host
     last = segment = min(host_end + 1, end)
@@ -269,7 +278,7 @@ def take_apart(source, start, domain, end, codes, ours, keys, row, sayings):
 
     kind = hashed(source, extension, path_end)
     shape = np.uint64(min(folders, 15) * 64 + (digits >= LONG_NUMBER) * 32 + min(words, MANY_WORDS))
-    keys[row, DOMAIN] = mixed(hashed(source, domain, name_end) ^ np.uint64(100))
+    keys[row, DOMAIN] = mixed(hashed_name(source, domain, name_end) ^ np.uint64(100))
     keys[row, HOST] = mixed(host ^ np.uint64(101))
     keys[row, PATTERN] = joined(joined(joined(host, kind), shape), names)
     keys[row, GLOBAL_PATTERN] = joined(
