@@ -11,10 +11,10 @@ import threading
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -162,33 +162,29 @@ def test_terms_that_cannot_be_used_are_refused_with_the_cure(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_crawl_in_cycles_that_is_killed_and_continued_keeps_its_cycles(tmp_path: Path) -> None:
-    directory, seeds = tmp_path / "corpus", tmp_path / "seeds.txt"
-    seeds.write_text("\n".join(start(RICH)))
-    moments = Random(1)
-    terms = {"cycles": {"pages": 50, "domain_pages": 20}, "store": {"commit_seconds": 0.05}}
+def kill_in_the_midst(command: list[str], directory: Path) -> None:
+    """Crawl until the third cycle is told of, and no further."""
+    crawler = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    while len(thresher.open(directory).stats()["cycles"]) < 3:
+        with suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"the crawl ended by itself: {crawler.wait(timeout=0.02)}")
+    os.killpg(crawler.pid, signal.SIGKILL)
+    crawler.wait()
+
+
+def test_a_crawl_that_is_killed_within_a_cycle_goes_on_with_it(tmp_path: Path) -> None:
+    terms = {"cycles": {"pages": 30, "domain_pages": 20}, "store": {"commit_seconds": 0.05}}
     with serve(RICH) as server:
-        run(directory, server, start(RICH), **{**terms, "budget": {"pages": 5}})  # makes corpus.toml
-        crawl_on = [sys.executable, "-m", "thresher.cli", "crawl", str(directory), "--max-pages", "0"]
-        crawl_on += ["--connect-to", server.connect_to]
-        kills = 0
-        while kills < 2:
-            crawler = subprocess.Popen(crawl_on, stderr=subprocess.DEVNULL, start_new_session=True)
-            try:
-                crawler.wait(timeout=moments.uniform(0.8, 1.6))
-                break  # the crawl was quicker than its killer
-            except subprocess.TimeoutExpired:
-                os.killpg(crawler.pid, signal.SIGKILL)
-                crawler.wait()
-                kills += 1
-        assert subprocess.run(crawl_on, check=False, stderr=subprocess.DEVNULL, timeout=60).returncode == 0
-    assert kills
-    check_crawl(directory, RICH)
-    check_books(directory)
-    rows = rows_of_cycles(directory)
+        run(tmp_path, server, start(RICH), **{**terms, "budget": {"pages": 5}})
+        command = [sys.executable, "-m", "thresher.cli", "crawl", str(tmp_path), "--max-pages", "0"]
+        kill_in_the_midst([*command, "--connect-to", server.connect_to], tmp_path)
+        crawl(tmp_path, settings={"store": {"commit_seconds": 1.0}}, connect_to=server.connect_to)
+    check_crawl(tmp_path, RICH)
+    check_books(tmp_path)
+    rows = rows_of_cycles(tmp_path)
     cycle_of = {row["url"]: cycle for cycle, row in rows}
     assert [row for cycle, row in rows if row["source"] and cycle <= cycle_of[row["source"]]] == []
-    assert max(Counter(cycle for cycle, _ in rows).values()) <= 50
+    assert max(Counter(cycle for cycle, _ in rows).values()) <= 30
     assert max(Counter((cycle, row["domain"]) for cycle, row in rows).values()) <= 20
 
 
