@@ -86,6 +86,8 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="little of everything")
     parser.set_defaults(toy_hosts=TOY_HOSTS, live_hosts=LIVE_HOSTS, pages=NCL_PAGES)
     asked = parser.parse_args()
+    if asked.seeds < 1:
+        parser.error(f"--seeds {asked.seeds}: at least 1")
     if asked.quick:
         vars(asked).update(QUICK)
     choices = {"webs": WEBS, "policies": POLICIES, "parts": PARTS, "langs": None}

@@ -209,7 +209,7 @@ def _best(rule: str, score: Reals, kept: Flags, sign: int) -> Confusion:
     """The threshold that would have been best; `sign` makes the score what it was measured as."""
     thresholds, right, followed = _swept(score, kept)
     if not len(thresholds):
-        return _judged(rule, np.zeros_like(kept), kept)
+        return _judged(rule, np.zeros_like(kept), kept, None, "best")
     place = int(np.argmax(2 * right / (followed + kept.sum())))
     return _judged(rule, score >= thresholds[place], kept, sign * float(thresholds[place]), "best")
 
