@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 import thresher
 from invariants import SETTINGS, check_books, check_crawl, start
-from thresher.config import Config, ConfigError, Cycles, Polite, parse
+from thresher.config import Config, ConfigError, Cycles, Policy, Polite, parse
 from thresher.crawl import stash as stash_module
 from thresher.crawl.answers import age
 from thresher.crawl.cycles import good_places
@@ -75,7 +75,7 @@ def rows_of_cycles(directory: Path) -> list[tuple[int, dict[str, Any]]]:
 
 
 def opened(state: State, terms: Cycles) -> Queues:
-    config = Config(language="cs", polite=Polite(delay=0.0), cycles=terms)
+    config = Config(language="cs", polite=Polite(delay=0.0), cycles=terms, policy=Policy(name="spiderling"))
     polite = Politeness(state, config.polite, lambda: 0.0)
     return Queues(state, config, Yields(state), polite, goes_on=False)
 

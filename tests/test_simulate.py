@@ -129,7 +129,7 @@ def test_every_policy_can_be_replayed_and_chance_has_a_seed(
     assert runs[0] == runs[1]
     assert policy == "spiderling" or sorted(runs[0]) == list(range(len(record.urls)))
     other = simulate(record, Policy(name=policy), seeds, Terms(seed=4)).visited.tolist()
-    assert (other == runs[0]) == (policy in ("bfs", "spiderling", "learned"))
+    assert (other == runs[0]) == (policy in ("bfs", "spiderling", "learned", "focus"))
 
 
 def test_a_host_that_gives_text_is_visited_before_one_that_gives_none() -> None:

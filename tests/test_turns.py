@@ -144,7 +144,9 @@ def test_poor_hosts_wait_for_a_good_one_that_will_be_back_soon() -> None:
     assert turns.next_time() == 5.0
     assert turns.take(5.0) == "good"
     assert turns.take(5.0) is None, "it is being visited, and will be back"
+    assert turns.next_time() is None
     turns.remove("good")
+    assert turns.next_time() == -inf, "it has nothing more"
     assert turns.take(5.0) == "poor"
     assert turns.waiting_for == 0
 

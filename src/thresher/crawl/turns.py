@@ -177,12 +177,14 @@ class BestTurns:
         self._usual = 0.0  # weight of what was taken lately …
         self._lately: deque[str] = deque(maxlen=self.MEMORY)  # … and from which hosts
         self.waiting_for = 0.0  # the weight of a host that others have to wait for; 0 if there is none
+        self._refused = False  # and nothing has changed since
 
     def __contains__(self, host: str) -> bool:
         return host in self._weights
 
     def put(self, host: str, time: float, weight: float, curiosity: float = 0.0) -> None:
         self._ready.discard(host)
+        self._refused = False
         self._weights[host] = weight, curiosity
         self._waiting.put(host, time)
         self._expect(host, weight, time)
@@ -194,6 +196,7 @@ class BestTurns:
     def rerank(self, host: str, weight: float, curiosity: float = 0.0) -> None:
         if self._weights.get(host, (weight, curiosity)) == (weight, curiosity):
             return
+        self._refused = False
         self._weights[host] = weight, curiosity
         if host in self._ready:
             self._enter(host)
@@ -208,13 +211,14 @@ class BestTurns:
             heapq.heappush(self._newest, (-curiosity, host))
 
     def remove(self, host: str) -> None:
+        self._refused = False
         self._weights.pop(host, None)
         self._ready.discard(host)
         self._back.pop(host, None)
         self._waiting.remove(host)
 
     def next_time(self) -> float | None:
-        if self._ready and not self.waiting_for:
+        if self._ready and not self._refused:
             return float("-inf")
         return self._waiting.next_time()
 
@@ -222,7 +226,7 @@ class BestTurns:
         while host := self._waiting.take(now):
             self._back.pop(host, None)
             self._enter(host)
-        self.waiting_for = 0.0
+        self.waiting_for, self._refused = 0.0, False
         chosen = self._first(self._newest, 1) if curious else None
         if chosen is None:
             chosen = self._first(self._best, 0)
@@ -230,7 +234,7 @@ class BestTurns:
                 return None
             weight, soon = self._weights[chosen][0], self._soon(now)
             if weight < self._insists() * min(self._usual, soon):
-                self.waiting_for = soon
+                self.waiting_for, self._refused = soon, True
                 return None
             self._usual += (weight - self._usual) / self.MEMORY
             self._lately.append(chosen)
