@@ -18,7 +18,7 @@ from thresher.crawl.frontier import Frontier
 from thresher.crawl.guide import Plain, by_weight, guided
 from thresher.crawl.priority import Priorities
 from thresher.crawl.state import State
-from thresher.crawl.turns import RankedTurns
+from thresher.crawl.turns import BestTurns, RankedTurns
 from thresher.crawl.yields import Yields
 from thresher.page import Candidate
 from thresher.url import host as host_of
@@ -213,6 +213,24 @@ def test_a_url_tried_again_keeps_its_weight_among_those_of_its_host(state: State
     again = frontier.take()
     assert again
     assert (again.tries, again.weight) == (1, taken.weight) == (1, 0.5)
+
+
+def test_what_was_refused_for_something_better_is_handed_out_when_that_came_to_nothing(state: State) -> None:
+    promises = {"good.cz": 0.8, "poor.cz": 0.01}
+    guide = Plain(
+        Priorities(Policy(name="host-yield", priorities={"host-yield": 1.0})), by_weight, promises.__getitem__
+    )
+    frontier = Frontier(state, Clock(), guide, BestTurns(patience=1.0))
+    frontier.add([candidate("good.cz", 1), candidate("good.cz", 2), candidate("poor.cz", 1)])
+    for path in (1, 2):
+        taken = frontier.take()
+        assert taken and taken.url == f"http://good.cz/{path}"
+        assert frontier.take() is None
+        frontier.finish(taken)
+        frontier.free("good.cz", 0.0)
+    assert len(frontier) == 1
+    refused = frontier.take()
+    assert refused and refused.url == "http://poor.cz/1"
 
 
 class FrontierMachine(RuleBasedStateMachine):
