@@ -172,8 +172,7 @@ class Crawl:
         """Why the frontier has nothing more to hand out for long, or None."""
         turn = self.frontier.next_turn()
         if turn is None:
-            # What is left was refused for something better that came to nothing: it is asked for again.
-            return None if len(self.frontier) else Ending("done")
+            return Ending("done")
         wait = turn - time.monotonic()
         if self._unreachable and not self._replies and wait > 0:
             raise CrawlFault(
