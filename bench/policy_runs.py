@@ -26,7 +26,7 @@ from thresher.lab.simulate import (
 )
 
 ORACLE = "oracle"
-DETERMINED = ("bfs", "spiderling", "learned", ORACLE)  # chance has no part in these
+DETERMINED = ("bfs", "spiderling", "focus", "learned", ORACLE)  # chance has no part in these
 POLITE = Terms(delay=1.0, connections=50)
 WARM_BYTES = 200_000
 FOLLOWED = (

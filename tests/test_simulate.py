@@ -18,8 +18,9 @@ from invariants import SETTINGS, start
 from thresher.cli import app
 from thresher.config import ConfigError, Policy, PolicyName
 from thresher.crawl.start import crawl
+from thresher.lab.comparison import repeated
 from thresher.lab.record import Record, load
-from thresher.lab.simulate import Terms, area, compare, downloads_for, ideal, oracle, simulate
+from thresher.lab.simulate import Terms, area, downloads_for, ideal, oracle, simulate
 from thresher.lab.toyweb import ToyWeb, serve
 
 WEB = ToyWeb(
@@ -192,8 +193,8 @@ def test_the_command_compares_policies(corpus: Path, capsys: pytest.CaptureFixtu
 
 def test_what_cannot_be_simulated_is_told(corpus: Path, record: Record) -> None:
     with pytest.raises(ConfigError, match="choose from learned"):
-        list(compare(record, ["best"], [0], Terms()))
+        list(repeated(record, ["best"], [0], Terms()))
     with pytest.raises(ConfigError, match="--seeds"):
-        list(compare(record, ["bfs"], [], Terms()))
+        list(repeated(record, ["bfs"], [], Terms()))
     with pytest.raises(ConfigError, match="--lang"):
-        list(compare(load(corpus, "ja"), ["bfs"], [0], Terms()))
+        list(repeated(load(corpus, "ja"), ["bfs"], [0], Terms()))

@@ -14,8 +14,9 @@ from thresher.cli import app
 from thresher.config import ConfigError, Policy, Scope
 from thresher.crawl.scope import Gate
 from thresher.crawl.start import crawl
+from thresher.lab.comparison import repeated
 from thresher.lab.record import Record, load
-from thresher.lab.simulate import Terms, compare, ideal, simulate
+from thresher.lab.simulate import Terms, ideal, simulate
 from thresher.lab.toyrecord import TRAP_URLS, record_of
 from thresher.lab.toyweb import ToyWeb, Truth, answer, reachable, seeds, serve, truth
 from thresher.lab.toyweb.hosts import host
@@ -234,7 +235,7 @@ def test_no_power_makes_a_host_larger_than_the_largest() -> None:
 def test_who_learns_from_yields_gets_more_of_the_papers_web(papers: Record) -> None:
     rows = {
         row.policy: row
-        for row in compare(
+        for row, _ in repeated(
             papers,
             ["bfs", "host-yield"],
             papers.find(seeds(PAPERS)["cs"]),
@@ -276,7 +277,7 @@ def test_a_web_without_a_way_in_is_an_empty_record() -> None:
     closed = record_of(ToyWeb(hosts=1, robots_broken=1.0))
     assert closed.urls == []
     with pytest.raises(ConfigError, match="nothing to harvest"):
-        list(compare(closed, ["bfs"], [], Terms()))
+        list(repeated(closed, ["bfs"], [], Terms()))
 
 
 def test_a_recorded_crawl_tells_the_languages_of_its_pages(crawled: Record) -> None:

@@ -16,7 +16,7 @@ from rich.text import Text
 if TYPE_CHECKING:  # numpy and the store are of no use to a progress line
     from thresher.crawl.explain import Explanation
     from thresher.crawl.hosts import Host
-    from thresher.lab.comparison import Repeated
+    from thresher.lab.comparison import Row
 
 SHOWN_CYCLES = 10
 PLAIN_EVERY = 10.0  # seconds between lines when nobody watches a terminal
@@ -197,7 +197,7 @@ def _hosts(hosts: Status) -> list[Table]:
     return [table]
 
 
-def harvests(rows: Sequence[Repeated]) -> Table:
+def harvests(rows: Sequence[Row]) -> Table:
     """Policies side by side; where they ran more than once, with the range of their areas."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
     varied = any(row.runs > 1 for row in rows)

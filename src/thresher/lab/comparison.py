@@ -4,38 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from thresher.config import ConfigError, Policy
+import msgspec
+from msgspec import Struct
+
+from thresher.config import ConfigError, Policy, PolicyName
 from thresher.lab.record import Record
 from thresher.lab.simulate import (
-    MOST,
     Harvest,
-    Row,
     Terms,
     area,
     downloads_for,
     ideal,
-    known_policy,
     oracle,
     simulate,
 )
 
+MOST = 0.9  # of all text
 MANY = 1_000  # runs of one policy
 
 
-class Repeated(Row, frozen=True):
+class Row(Struct, frozen=True):
     """One policy in figures: the means of its runs, and the range of its areas."""
 
-    runs: int = 1
-    area_min: float = 0.0
-    area_max: float = 0.0
+    policy: str
+    pages: int
+    downloaded: int
+    text_bytes: int
+    share: float  # of all the text there is
+    area: float  # under its harvest, as a share of the ideal's
+    downloaded_for_most: int | None  # bytes until it had 90 % of all text; None: it never had
+    closed_hosts: int
+    seconds: float  # of the web's time
+    runs: int
+    area_min: float
+    area_max: float
 
 
 class Result(NamedTuple):
     """A policy with the harvest of its first run."""
 
-    row: Repeated
+    row: Row
     harvest: Harvest
 
 
@@ -60,13 +70,24 @@ def repeated(
         yield Result(_row(name, [harvest], best), harvest)
 
 
-def _row(policy: str, harvests: Sequence[Harvest], best: Harvest) -> Repeated:
+def known_policy(name: str) -> PolicyName:
+    """The name of a policy; ConfigError tells which there are."""
+    try:
+        known: PolicyName = msgspec.convert(name, PolicyName)
+        return known
+    except msgspec.ValidationError:
+        raise ConfigError(
+            f"there is no policy {name!r}; choose from {', '.join(get_args(PolicyName))}"
+        ) from None
+
+
+def _row(policy: str, harvests: Sequence[Harvest], best: Harvest) -> Row:
     """The means of some harvests. Nearly all text was had if every run had it."""
     areas = [area(harvest, best) for harvest in harvests]
     text = fmean(float(harvest.text[-1]) for harvest in harvests)
     needed = [downloads_for(harvest, MOST * best.text[-1]) for harvest in harvests]
     got_there = [one for one in needed if one is not None]
-    return Repeated(
+    return Row(
         policy,
         round(fmean(len(harvest.visited) for harvest in harvests)),
         round(fmean(float(harvest.downloaded[-1]) for harvest in harvests)),

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from random import Random
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from thresher.config import Budget, ConfigError, Policy, PolicyName
+from thresher.config import Budget, Policy
 from thresher.crawl.frontier import Frontier
 from thresher.crawl.guide import Guide, guided
 from thresher.crawl.priority import Source
@@ -30,7 +28,6 @@ from thresher.page import Candidate
 from thresher.url import domain
 
 FURTHER = 3  # times the download of the ideal that a harvest is looked at
-MOST = 0.9  # of all text
 
 Numbers = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -239,55 +236,3 @@ def downloads_for(harvest: Harvest, text: float) -> int | None:
     """Bytes downloaded until there was that much text; None if there never was."""
     place = int(np.searchsorted(harvest.text, text))
     return int(harvest.downloaded[place]) if place < len(harvest.text) else None
-
-
-class Row(Struct, frozen=True):
-    """One policy in figures."""
-
-    policy: str
-    pages: int
-    downloaded: int
-    text_bytes: int
-    share: float  # of all the text there is
-    area: float  # under its harvest, as a share of the ideal's
-    downloaded_for_most: int | None  # bytes until it had 90 % of all text; None: it never had
-    closed_hosts: int
-    seconds: float  # of the web's time
-
-
-def compare(record: Record, policies: Iterable[str], seeds: Sequence[int], terms: Terms) -> Iterator[Row]:
-    """Each policy on the same web under the same terms, then the oracle and the ideal."""
-    best = ideal(record)
-    if not len(best.text):
-        raise ConfigError("there is nothing to harvest: the record has no text in that language; try --lang")
-    if not seeds:
-        raise ConfigError("no seed was fetched when this web was recorded; give others with --seeds")
-    for policy in policies:
-        yield _row(policy, simulate(record, Policy(name=known_policy(policy)), seeds, terms), best)
-    yield _row("oracle", oracle(record, seeds, terms.bytes), best)
-    yield _row("ideal", best, best)
-
-
-def known_policy(name: str) -> PolicyName:
-    """The name of a policy; ConfigError tells which there are."""
-    try:
-        known: PolicyName = msgspec.convert(name, PolicyName)
-        return known
-    except msgspec.ValidationError:
-        raise ConfigError(
-            f"there is no policy {name!r}; choose from {', '.join(get_args(PolicyName))}"
-        ) from None
-
-
-def _row(policy: str, harvest: Harvest, best: Harvest) -> Row:
-    return Row(
-        policy,
-        len(harvest.visited),
-        int(harvest.downloaded[-1]),
-        int(harvest.text[-1]),
-        float(harvest.text[-1] / best.text[-1]),
-        area(harvest, best),
-        downloads_for(harvest, MOST * best.text[-1]),
-        harvest.closed_hosts,
-        float(harvest.seconds[-1]),
-    )
