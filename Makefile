@@ -37,10 +37,10 @@ $(VENV)/.python:
 
 $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
-	$(BIN)/python -c 'import thresher.read.reader'
+	$(BIN)/python -c 'import thresher.read.reader, thresher.crawl.learned.guide'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/python -c 'import thresher.read.reader'
+	$(BIN)/python -c 'import thresher.read.reader, thresher.crawl.learned.guide'
 	touch $(VENV)/.installed $@

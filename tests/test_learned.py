@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from thresher.config import ConfigError, Policy, PolicyName
 from thresher.crawl.guide import Standing
-from thresher.crawl.learned import clues as at
+from thresher.crawl.learned import layout as at
 from thresher.crawl.learned.clues import Clues
 from thresher.crawl.learned.forecast import MEASURES
 from thresher.crawl.learned.guide import TRIES, Learned

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from thresher.config import Policy
 from thresher.crawl.guide import Front
-from thresher.crawl.learned import clues as at
 from thresher.crawl.learned import forecast as to
+from thresher.crawl.learned import layout as at
 from thresher.crawl.learned.guide import Learned
 from thresher.crawl.learned.trees import DATA, Trees, packed
 from thresher.lab.record import Record, load_each

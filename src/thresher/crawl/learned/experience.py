@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from thresher.crawl.learned import clues as at
+from thresher.crawl.learned import layout as at
 from thresher.crawl.learned.forecast import COLUMNS, REQUEST, SLOTS, credit, remember
 from thresher.crawl.state import State
 

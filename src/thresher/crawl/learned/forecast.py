@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from thresher.crawl.learned import clues as at
+from thresher.crawl.learned import layout as at
 from thresher.read.scan.forest import add_votes
 from thresher.read.scan.kernel import BYTES, FLOATS, GRID, NOTHING, NUMBER, NUMBERS, inner, kernel
 

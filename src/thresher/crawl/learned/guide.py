@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from thresher.crawl.guide import Front, Standing, by_weight
-from thresher.crawl.learned import clues as at
+from thresher.crawl.learned import layout as at
 from thresher.crawl.learned.clues import Clues, hints
 from thresher.crawl.learned.experience import Experience
 from thresher.crawl.learned.forecast import BEHIND, HOST_EVIDENCE, IS_NEW, MEASURES, forecast

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thresher.crawl.learned import clues as at
+from thresher.crawl.learned import layout as at
 from thresher.crawl.learned.forecast import COST, OURS, PAGES, SLOTS, TEXT
 from thresher.crawl.learned.guide import Learned
 from thresher.page import Candidate
