@@ -12,15 +12,14 @@ import numpy as np
 
 from bench.policy_webs import Case, documents, host_numbers, inside_hosts
 from thresher.config import Policy
+from thresher.lab.comparison import MOST, known_policy
 from thresher.lab.simulate import (
     FURTHER,
-    MOST,
     Harvest,
     Terms,
     area,
     downloads_for,
     ideal,
-    known_policy,
     oracle,
     simulate,
 )
