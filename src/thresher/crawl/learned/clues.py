@@ -22,9 +22,8 @@ from thresher.url import host as host_of
 from thresher.url import tld
 
 MOST_YIELD = 3.0  # text per byte downloaded that counts as all one can hope for
-_STEPS = 255  # a hint is kept in a byte
-_NO_PARENT = bytes(4)
-NO_HINTS = bytes([_STEPS // 2, *[0] * (at.HINTS - 1)])
+NO_HINTS = bytes([at.STEPS // 2, *[0] * (at.HINTS - 1), *bytes(4)])  # and no mark of a page that links
+_BYTES = 1 << 8 * np.arange(4)  # what each byte of a mark counts
 FEWEST_LETTERS = 12  # of an anchor in Latin letters whose language can be told
 _MANY_ANCHORS = 50_000
 
@@ -43,40 +42,27 @@ class Clues:
         ends = np.cumsum([len(url) for url in encoded])
         places = [_place(host_of(url)) for url in urls]
         keys: at.Keys = np.zeros((len(urls), at.WIDTH), np.uint64)
-        said = np.zeros((len(urls), at.SAYINGS))
-        source = np.frombuffer(b"".join(encoded), np.uint8)
+        notes: at.Notes = np.zeros((len(urls), at.NOTES))
+        given = b"".join(hint or NO_HINTS for hint in hints)
+        table = np.frombuffer(given, np.uint8).reshape(-1, len(NO_HINTS))
+        notes[:, : at.HINTS] = table[:, : at.HINTS]
+        notes /= at.STEPS
+        for row, (_, label) in enumerate(places):
+            notes[row, at.HINTS + at.AT_HOME] = label in self._homes
+            notes[row, at.HINTS + at.ABROAD] = (
+                len(label) == 2 and label not in self._homes and label not in NOBODYS
+            )
         starts = np.array(
             [url.index(b"/") + 2 + place for url, (place, _) in zip(encoded, places, strict=True)]
         )
-        take_all_apart(source, ends, starts, self._codes, self._ours, keys, said)
-        for row, (_, label) in enumerate(places):
-            said[row, at.AT_HOME] = label in self._homes
-            said[row, at.ABROAD] = len(label) == 2 and label not in self._homes and label not in NOBODYS
-        told = np.frombuffer(b"".join(hint[: at.HINTS] or NO_HINTS for hint in hints), np.uint8) / _STEPS
-        told = told.reshape(-1, at.HINTS)
-        settings = _setting(told).astype(np.uint64)
-        keys[:, at.SETTING] = _spread(settings)
-        hosts = keys[:, at.HOST]
-        keys[:, at.HOST_SETTING] = _spread(hosts ^ settings)
-        anchors = (2 * np.log2(told[:, at.ANCHOR] * _STEPS + 1)).astype(np.uint64)
-        keys[:, at.HOST_ANCHOR] = _spread(hosts ^ (anchors << np.uint64(8)))
-        parents = np.frombuffer(b"".join(hint[at.HINTS :] or _NO_PARENT for hint in hints), np.uint32).astype(
-            np.uint64
-        )
-        keys[:, at.HOST_PARENT] = _spread(hosts ^ (parents << np.uint64(16)))
-        notes = np.hstack([told, said])
-        keys[:, at.NEWCOMER] = _spread(_newcomer(notes).astype(np.uint64) << np.uint64(32))
-        keys[:, at.NEWCOMER_TLD] = _spread(keys[:, at.NEWCOMER] ^ keys[:, at.TLD])
+        parents = table[:, at.HINTS :].astype(np.int64) @ _BYTES
+        source = np.frombuffer(b"".join(encoded), np.uint8)
+        take_all_apart(source, ends, starts, parents, self._codes, self._ours, keys, notes)
         return keys, notes
 
     def kind(self, url: str) -> bytes:
         """A mark for pages like this one, to be left with the hints of its links."""
-        keys: at.Keys = np.zeros((1, at.WIDTH), np.uint64)
-        source = np.frombuffer(url.encode(), np.uint8)
-        place = np.zeros(1, np.int64)
-        take_all_apart(
-            source, place + len(source), place, self._codes, self._ours, keys, np.zeros((1, at.SAYINGS))
-        )
+        keys, _ = self.of([url], [b""])
         return int(keys[0, at.PATTERN] >> np.uint64(32)).to_bytes(4, "little")
 
     def tells(self, anchor: str, rel: str) -> tuple[bool, bool]:
@@ -93,41 +79,19 @@ def hints(
     """The hints of a link, for its way through the frontier; `rate` is the yield of the page it stands on."""
     return bytes(
         (
-            int(boilerplate * _STEPS),
-            in_text * _STEPS,
-            same_host * _STEPS,
-            kept * _STEPS,
-            ours * _STEPS,
-            int(min(rate / MOST_YIELD, 1.0) * _STEPS),
-            told[0] * _STEPS,
-            told[1] * _STEPS,
-            listed * _STEPS,
-            min(len(anchor), _STEPS),
+            int(boilerplate * at.STEPS),
+            in_text * at.STEPS,
+            same_host * at.STEPS,
+            kept * at.STEPS,
+            ours * at.STEPS,
+            int(min(rate / MOST_YIELD, 1.0) * at.STEPS),
+            told[0] * at.STEPS,
+            told[1] * at.STEPS,
+            listed * at.STEPS,
+            min(len(anchor), at.STEPS),
             *kind,
         )
     )
-
-
-def _setting(told: NDArray[np.float64]) -> NDArray[np.int64]:
-    """A number for how links stand on their pages."""
-    sections = np.minimum(told[:, at.BOILERPLATE] * 4, 3).astype(np.int64)
-    marks = np.stack([told[:, at.SAME_HOST], told[:, at.KEPT], told[:, at.OURS], told[:, at.LISTED]], 1) > 0.5
-    settings: NDArray[np.int64] = sections * 16 + marks @ np.array([1, 2, 4, 8])
-    return settings
-
-
-def _newcomer(notes: at.Notes) -> NDArray[np.int64]:
-    """A number for what speaks for and against the language of a page on a host that nobody knows."""
-    telling = (at.TOLD_OURS, at.TOLD_OTHER, at.OURS, at.SAME_HOST, *range(at.HINTS, at.NOTES))
-    numbers: NDArray[np.int64] = (notes[:, telling] > 0.5) @ (1 << np.arange(len(telling)))
-    return numbers
-
-
-def _spread(numbers: at.Keys) -> at.Keys:
-    """Numbers as keys, with every bit depending on all others."""
-    spread: at.Keys = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    spread = (spread ^ (spread >> np.uint64(31))) * np.uint64(0xFF51AFD7ED558CCD)
-    return spread ^ (spread >> np.uint64(29))
 
 
 @lru_cache(maxsize=_MANY_ANCHORS)

@@ -29,6 +29,7 @@ SAYINGS = 4
 # Hints, in their order: what the page that links tells of a link, each from 0 to 1.
 BOILERPLATE, IN_TEXT, SAME_HOST, KEPT, OURS, YIELD, TOLD_OURS, TOLD_OTHER, LISTED, ANCHOR = range(10)
 HINTS = 10
+STEPS = 255  # a hint is kept in a byte
 NOTES = HINTS + SAYINGS  # hints and sayings, side by side
 
 LANES = 64  # kinds of URLs of a host that are told apart

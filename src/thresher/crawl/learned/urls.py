@@ -162,7 +162,27 @@ def put_grams(source, start, end, keys, row, count):
 
 
 @inner
-def take_apart(source, start, domain, end, codes, ours, keys, row, sayings):
+def setting_of(notes, row):
+    """A number for how a link stands on its page."""
+    section = min(int(notes[row, at.BOILERPLATE] * 4), 3)
+    for note in (at.SAME_HOST, at.KEPT, at.OURS, at.LISTED):
+        section = 2 * section + (notes[row, note] > 0.5)
+    return section
+
+
+@inner
+def newcomer_of(notes, row):
+    """A number for what speaks for and against the language of a page on a host that nobody knows."""
+    number = 1
+    for note in (at.TOLD_OURS, at.TOLD_OTHER, at.OURS, at.SAME_HOST):
+        number = 2 * number + (notes[row, note] > 0.5)
+    for note in range(at.HINTS, at.NOTES):
+        number = 2 * number + (notes[row, note] > 0.5)
+    return number
+
+
+@inner
+def take_apart(source, start, domain, end, parent, codes, ours, keys, row, notes):
     """Keys of one URL, and what it says of its language."""
     host_start = start
     while source[host_start] != _COLON:
@@ -259,22 +279,37 @@ def take_apart(source, start, domain, end, codes, ours, keys, row, sayings):
     count = put_words(source, host_start, last_dot, keys, row, 0)
     put_words(source, host_end, end, keys, row, count)
     put_grams(source, last, path_end, keys, row, 0)
-    sayings[row, at.SAYS_OURS] = language != 0 and language == ours
-    sayings[row, at.SAYS_OTHER] = language != 0 and language != ours
+    notes[row, at.HINTS + at.SAYS_OURS] = language != 0 and language == ours
+    notes[row, at.HINTS + at.SAYS_OTHER] = language != 0 and language != ours
+
+    setting = np.uint64(setting_of(notes, row))
+    keys[row, at.SETTING] = joined(np.uint64(107), setting)
+    keys[row, at.HOST_SETTING] = joined(host ^ np.uint64(108), setting)
+    length = np.uint64(bucket(notes[row, at.ANCHOR] * at.STEPS))
+    keys[row, at.HOST_ANCHOR] = joined(host ^ np.uint64(109), length)
+    keys[row, at.HOST_PARENT] = joined(host ^ np.uint64(110), np.uint64(parent))
+    keys[row, at.NEWCOMER] = joined(np.uint64(111), np.uint64(newcomer_of(notes, row)))
+    keys[row, at.NEWCOMER_TLD] = joined(keys[row, at.NEWCOMER], keys[row, at.TLD])
 
 
-@kernel(NOTHING, SOURCE, NUMBERS, NUMBERS, _SHORT, NUMBER, _KEYS_TYPE, _GRID)
+@kernel(NOTHING, SOURCE, NUMBERS, NUMBERS, NUMBERS, _SHORT, NUMBER, _KEYS_TYPE, _GRID)
 def take_all_apart(
     source: NDArray[np.uint8],
     ends: NDArray[np.int64],
     domains: NDArray[np.int64],
+    parents: NDArray[np.int64],
     codes: NDArray[np.int16],
     ours: int,
     keys: at.Keys,
-    sayings: at.Notes,
+    notes: at.Notes,
 ) -> None:
-    """Keys of URLs that stand one after the other, each up to its end, with its registered domain from there on."""
+    """Keys of URLs that stand one after the other, each up to its end, with its registered domain from there on.
+
+    `notes` come with all but what the URLs say of their languages.
+    """
     start = 0
     for row in range(len(ends)):
-        take_apart(source, start, start + domains[row], ends[row], codes, ours, keys, row, sayings)
+        take_apart(
+            source, start, start + domains[row], ends[row], parents[row], codes, ours, keys, row, notes
+        )
         start = ends[row]
