@@ -1,4 +1,4 @@
-"""What is to be known of answers before there is a page: where a redirect leads, and a whole robots.txt."""
+"""What is to be known of hosts and answers before there is a page: when, where a redirect leads, robots.txt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from thresher.crawl.fetch import Fetcher
-from thresher.crawl.politeness import BUSY
+from thresher.crawl.politeness import BUSY, Politeness
+from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import MAX_ROBOTS_BYTES
 from thresher.page import Failure, Reply
 from thresher.read.decode import unpack
@@ -45,6 +46,17 @@ def age(reply: Reply) -> float | None:
     if changed.tzinfo is None:  # "-0000": a time of no zone
         changed = changed.replace(tzinfo=UTC)
     return (reply.fetched - changed.timestamp()) / DAY if changed >= FIRST_PAGE else None
+
+
+async def address_wait(resolver: Resolver, polite: Politeness, host: str) -> float:
+    """Seconds to wait for the host's address, which other hosts may share (S6); taken if there are none."""
+    addresses = await resolver.resolve(host.partition(":")[0])
+    if not isinstance(addresses, tuple):
+        return 0.0  # fetch will tell
+    wait = polite.address_wait(addresses[0])
+    if not wait:
+        polite.visit_address(addresses[0])
+    return wait
 
 
 async def fetch_robots(

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from thresher.config import Config
-from thresher.crawl.answers import PASSING, REDIRECTS, age, fetch_robots, location
+from thresher.crawl.answers import PASSING, REDIRECTS, address_wait, age, fetch_robots, location
 from thresher.crawl.answers import received as bytes_of
 from thresher.crawl.ending import CrawlFault, Ending, Meter
 from thresher.crawl.fetch import Fetcher, user_agent
@@ -243,7 +243,8 @@ class Crawl:
         elif rules and not rules.allows(candidate.url):
             self._finish(candidate, None, Outcome("disallowed", "robots.txt"))
             self.frontier.free(host, time.monotonic())
-        elif wait := await self._address_wait(host):
+        # Where all connections go to one place, every host stands for an address of its own.
+        elif not self._connect_to and (wait := await address_wait(self.resolver, self.polite, host)):
             self._return(candidate, host, wait)
         elif rules is None:
             await self._visit_robots(candidate, host)
@@ -391,18 +392,6 @@ class Crawl:
 
     async def _pause(self, url: str) -> None:
         await asyncio.sleep(self.polite.delay(host_of(url)))
-
-    async def _address_wait(self, host: str) -> float:
-        """Seconds to wait for the host's address, which other hosts may share (S6)."""
-        if self._connect_to:
-            return 0.0  # every host stands for an address of its own
-        addresses = await self.resolver.resolve(host.partition(":")[0])
-        if not isinstance(addresses, tuple):
-            return 0.0  # fetch will tell
-        wait = self.polite.address_wait(addresses[0])
-        if not wait:
-            self.polite.visit_address(addresses[0])
-        return wait
 
     # figures
 

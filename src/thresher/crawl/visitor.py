@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from thresher import config as configuration
 from thresher.config import Config, ConfigError
-from thresher.crawl.answers import PASSING, REDIRECTS, fetch_robots, location, received
+from thresher.crawl.answers import PASSING, REDIRECTS, address_wait, fetch_robots, location, received
 from thresher.crawl.fetch import Fetcher, user_agent
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.resolve import Resolver
@@ -227,7 +227,8 @@ class Visitor:
             if rules and rules is not DISALLOW_ALL and not rules.allows(url):
                 return Failure(url, "disallowed", "robots.txt")
             wait = self._polite.robots_wait(host) if rules is DISALLOW_ALL else self._polite.remaining(host)
-            wait = wait or await self._address_wait(host)
+            if not wait and not self._connect_to:  # else every host stands for an address of its own
+                wait = await address_wait(self._resolver, self._polite, host)
             if wait > self._config.polite.max_crawl_delay:
                 unknown = "robots.txt cannot be had" if rules is DISALLOW_ALL else ""
                 return Failure(url, unknown or "asked to wait", f"{wait:,.0f} s")
@@ -247,18 +248,6 @@ class Visitor:
 
     async def _pause(self, url: str) -> None:
         await self._sleep(self._polite.delay(host_of(url)))
-
-    async def _address_wait(self, host: str) -> float:
-        """Seconds to wait for the host's address, which other hosts may share; taken if there are none."""
-        if self._connect_to:
-            return 0.0  # every host stands for an address of its own
-        addresses = await self._resolver.resolve(host.partition(":")[0])
-        if not isinstance(addresses, tuple):
-            return 0.0  # fetch will tell
-        wait = self._polite.address_wait(addresses[0])
-        if not wait:
-            self._polite.visit_address(addresses[0])
-        return wait
 
     def _commit_now_and_then(self) -> None:
         self._visits += 1
