@@ -193,6 +193,10 @@ class Policy(Section, frozen=True):
     priorities: dict[str, float] = {}
     # learned: between 0, least time, where no connection is ever idle, and 1, least download.
     patience: Annotated[float, Meta(ge=0, le=1)] = 0.8
+    # learned, focus, host-yield, heidix: a crawl that runs dry looks for more around its good pages …
+    widen: bool = True
+    # … and ends where, all of that done, it gives less text than this for each byte; 0: goes on to the last URL.
+    floor: Annotated[float, Meta(ge=0)] = 0.001
 
 
 Count = Annotated[int, Meta(ge=0)]

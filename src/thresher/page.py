@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-Via = Literal["seed", "page", "redirect", "sitemap", "feed"]
+Via = Literal["seed", "page", "redirect", "sitemap", "feed", "guess"]
 Kind = Literal["html", "sitemap", "feed", "other"]
 Truncated = Literal["", "length", "time", "disconnect"]
 
@@ -15,7 +15,7 @@ class Candidate(Struct, frozen=True, array_like=True, gc=False):
     """A URL that waits in the frontier, and how it came there."""
 
     url: str
-    source: str = ""  # the page that linked to it; "" for a seed
+    source: str = ""  # the page that linked to it, or that it was guessed from; "" for a seed
     via: Via = "seed"
     depth: int = 0  # links followed from a seed
     weight: float = (

@@ -91,6 +91,7 @@ def line(status: Status, pace: Pace) -> str:
         f"{pages['fetched']:,} pages ({pace.rate:,.0f}/s), {pages['kept']:,} kept, "
         f"{amount(bytes_['downloaded'])} down, {amount(bytes_['text'])} text, "
         f"yield {status['yield']['bytes']:.3f}, {hosts['open']:,} hosts open, {status['queue']:,} queued"
+        + (f", widened to {stage}" if (stage := status.get("widening", {}).get("name")) else "")
         + (f", {span(left)} left" if left is not None else "")
     )
 
@@ -140,6 +141,12 @@ def figures(status: Status, pace: Pace | None = None) -> Group:
         ("hosts", f"{hosts['open']:,} open, {hosts['closed']:,} closed, {status['queue']:,} URLs queued"),
         ("time", f"{span(times['wall_s'])} ({span(times['cpu_s'])} of processor)"),
     ]
+    if (widening := status.get("widening", {})).get("stage"):
+        rows += [
+            ("widened", f"to {widening['name']}"),
+            ("", f"{widening['found']:,} URLs found so, {widening['kept']:,} pages kept since"),
+            ("", f"yield {widening['lately']:.4f} lately; the crawl ends below {widening['floor']:g}"),
+        ]
     if weight := status.get("waiting_for"):
         waits = f"free connections wait for hosts that promise {weight:.2f} bytes of text for each downloaded"
         rows.append(("patience", waits))

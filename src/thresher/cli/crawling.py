@@ -32,6 +32,7 @@ def crawl(
     seeds: Annotated[list[str] | None, Many] = None,
     tld: Annotated[list[str] | None, Many] = None,
     policy: PolicyName | None = None,
+    floor: float | None = None,
     max_pages: int | None = None,
     max_bytes: str | None = None,
     max_time: str | None = None,
@@ -66,6 +67,9 @@ def crawl(
         with many hits, go first; spiderling: breadth first, and domains that yield little text are closed;
         host-yield: hosts that gave most text per byte go first; heidix: links in good text on good pages go first;
         bfs: breadth first; random: any host, any page.
+    floor
+        Stop where a crawl that has run dry, after looking for more everywhere it can, gives less text than this for
+        each byte downloaded; 0: go on to the last URL. For learned, focus, host-yield and heidix.
     max_pages
         Stop after so many pages.
     max_bytes
@@ -97,7 +101,7 @@ def crawl(
 
     settings: dict[str, dict[str, Any]] = {
         "scope": {"tlds": tld},
-        "policy": {"name": policy},
+        "policy": {"name": policy, "floor": floor},
         "budget": {
             "pages": max_pages,
             "bytes": size(max_bytes) if max_bytes else None,
@@ -124,12 +128,13 @@ def crawl(
     else:
         show(figures(status))
     say(f"{ENDINGS.get(ending.reason, f'stopped: the {ending.reason} is spent')} {ending.detail}".strip())
-    codes = {"done": DONE, "waiting": DONE, "interrupted": INTERRUPTED}
+    codes = {"done": DONE, "dry": DONE, "waiting": DONE, "interrupted": INTERRUPTED}
     sys.exit(codes.get(ending.reason, BUDGET))
 
 
 ENDINGS = {
     "done": "done: nothing is left to fetch.",
+    "dry": "the language has run dry here:",
     "waiting": "done for now:",
     "interrupted": "stopped; everything fetched is safe. Go on with the same command.",
 }

@@ -18,7 +18,7 @@ class CrawlFault(Exception):
 class Ending(Struct, frozen=True):
     """Why a crawl ended."""
 
-    reason: str  # done, waiting, interrupted, or the budget that was spent
+    reason: str  # done, dry, waiting, interrupted, or the budget that was spent
     detail: str = ""
 
 

@@ -88,11 +88,9 @@ def _found(directory: Path, state: State, url: str) -> tuple[Candidate | None, s
         number, queued, _ = decode_host(record)
         for place, candidate in enumerate(waiting(state, number), 1):
             if key(candidate.url) == wanted:
-                return (
-                    candidate,
-                    "waiting",
-                    f"waits with {queued:,} URLs of its host, {_nth(place)} in its order",
-                )
+                guessed = f"; guessed from {candidate.source}" if candidate.via == "guess" else ""
+                order = f"waits with {queued:,} URLs of its host, {_nth(place)} in its order"
+                return candidate, "waiting", order + guessed
     outcomes = open_corpus(directory).outcomes(["url", "outcome", "reason", "text_bytes", "bytes", "weight"])
     rows = outcomes.filter(pc.field("url") == url).to_pylist()
     if rows:

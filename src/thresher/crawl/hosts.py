@@ -12,7 +12,7 @@ from thresher.config import ConfigError, load
 from thresher.crawl.frontier import HOSTS, decode_host
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.state import State
-from thresher.crawl.yields import Closing, Yields
+from thresher.crawl.yields import Closing, Yields, eased
 from thresher.url import domain
 
 
@@ -39,7 +39,8 @@ def hosts(directory: Path, now: float) -> list[Host]:
     state = State(directory / "state", read_only=True)
     try:
         polite = Politeness(state, config.polite, lambda: now)
-        found = list(_hosts(state, Closing(config.policy, config.budget), polite))
+        closing = Closing(config.policy, config.budget, eased(state))
+        found = list(_hosts(state, closing, polite))
     finally:
         state.close()
     return sorted(found, key=lambda host: (-host.rate, -host.text_bytes, host.downloaded, host.host))

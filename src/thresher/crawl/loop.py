@@ -35,6 +35,7 @@ from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import DISALLOW_ALL, Robots
 from thresher.crawl.seen import Seen
 from thresher.crawl.status import status
+from thresher.crawl.widen import Widening
 from thresher.crawl.yields import Yields
 from thresher.engine.local import Readers
 from thresher.judge import judge
@@ -70,6 +71,7 @@ class Crawl:
         self.queues = Queues(state, config, self.yields, self.polite, goes_on=self.seen.count > 0)
         near = config.judge.near_duplicates
         self.novelty = Novelty(state, config.judge) if near else None
+        self.widening = Widening(directory, config, state, self.yields, self.polite.robots)
         self.readers = Readers(replace(config.read, runs=near or config.read.runs), config.language)
         self._visits: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
@@ -122,7 +124,7 @@ class Crawl:
         due = time.monotonic() + self._config.store.commit_seconds
         while not (ending := self._ending()):
             self._news.clear()
-            turn = self._start_visits()
+            turn = min(self._start_visits(), self._widen())
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(min(due, turn)):
                     await self._news.wait()
@@ -148,6 +150,7 @@ class Crawl:
         self.yields.flush()
         self.polite.flush()
         self.queues.flush()
+        self.widening.flush()
         status = self.status()
         self.ledger.commit(status)
         self.frontier.committed()
@@ -161,12 +164,14 @@ class Crawl:
             return Ending("interrupted")
         if spent := self._meter.spent():
             return Ending(spent)
+        if self.widening.is_over:
+            return self.widening.ending(len(self.frontier))
         if self._visits:
             return None
         idle = self._idle()
         if self._config.cycles.pages:
             return self.queues.next_cycle(idle, self.ledger.figures, self.commit)
-        return idle
+        return None if idle and self.widening.is_due(idle=True) else idle
 
     def _idle(self) -> Ending | None:
         """Why the frontier has nothing more to hand out for long, or None."""
@@ -183,8 +188,22 @@ class Crawl:
             return waiting(len(self.frontier), wait)
         return None
 
+    def _widen(self) -> float:
+        """Where the crawl has run dry, look for URLs elsewhere, a little at a time; returns when to look on."""
+        if not self.widening.is_due(idle=not self._visits and self._idle() is not None):
+            return math.inf
+        self.widening.begin(self.commit)
+        if not self.widening.wants_quiet:
+            self.widening.found(self._queue(self.widening.guesses(), None))
+        elif self._visits:
+            return math.inf  # for the last of them to end
+        else:
+            self.widening.opened(self.queues.ease(self.commit))
+        return -math.inf
+
     def _has_room(self) -> bool:
-        return len(self._visits) < self.fetcher.capacity and self.readers.backlog < MAX_BACKLOG
+        is_full = len(self._visits) >= self.fetcher.capacity or self.readers.backlog >= MAX_BACKLOG
+        return not is_full and not self.widening.wants_quiet
 
     def _is_spent(self, under_way: int) -> bool:
         fetched = self.ledger.figures.fetched + under_way
@@ -285,10 +304,11 @@ class Crawl:
         self.queues.add(found)
         self._done(candidate)
 
-    def _queue(self, given: Sequence[Candidate], source: str | None) -> None:
-        """Queue URLs that no page led to, if they are new and in scope."""
+    def _queue(self, given: Sequence[Candidate], source: str | None) -> int:
+        """Queue URLs that no page led to, if they are new and in scope; returns how many were."""
         fresh = self.finds.fresh([one.url for one in given], source)
         self.queues.add(self.guide.given([given[place] for place in fresh]))
+        return len(fresh)
 
     def _finish(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
         """A URL that gave no page has its outcome."""
@@ -397,6 +417,5 @@ class Crawl:
 
     def status(self) -> dict[str, Any]:
         """The figures of `thresher status --json`."""
-        return status(
-            self._config, self.ledger.figures, self.queues, self.seen, self.yields, len(self._visits)
-        )
+        figures, connections = self.ledger.figures, len(self._visits)
+        return status(self._config, figures, self.queues, self.seen, self.yields, self.widening, connections)

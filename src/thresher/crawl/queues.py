@@ -6,23 +6,26 @@ import time
 from collections.abc import Callable, Sequence
 from random import Random
 
+import msgspec
+
 from thresher.config import Config
 from thresher.crawl.cycles import Cycles
 from thresher.crawl.ending import Ending
-from thresher.crawl.frontier import Frontier
+from thresher.crawl.frontier import HOSTS, Frontier, decode_host
 from thresher.crawl.guide import guided
 from thresher.crawl.ledger import Figures
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.robots import DISALLOW_ALL
 from thresher.crawl.stash import Stash
 from thresher.crawl.state import State
-from thresher.crawl.yields import Closing, Yields
+from thresher.crawl.yields import EASED, LOW_YIELD, SHARES, Closing, Yields, eased
 from thresher.page import Candidate
 from thresher.url import domain as domain_of
 
 
 class Queues:
-    """All queues of a crawl. With cycles they are opened anew now and then: `frontier` and `guide` may change."""
+    """All queues of a crawl. They are opened anew now and then, by cycles and by `ease`: `frontier` and `guide`
+    may change."""
 
     def __init__(
         self, state: State, config: Config, yields: Yields, polite: Politeness, *, goes_on: bool
@@ -32,7 +35,8 @@ class Queues:
         self._config = config
         self._yields = yields
         self._polite = polite
-        self._closing = Closing(config.policy, config.budget)
+        self._eased = eased(state)
+        self._closing = Closing(config.policy, config.budget, self._eased)
         self._goes_on = goes_on
         self._started = time.monotonic()
         self.stash = Stash(state)
@@ -76,6 +80,31 @@ class Queues:
     def close_if_due(self, host: str) -> None:
         if reason := self.closed(host):
             self.frontier.close(host, reason)
+
+    def ease(self, commit: Callable[[], None]) -> bool:
+        """Open hosts again that were closed for their yield, as few as a lower threshold lets; False: none is left.
+
+        No visit may be under way.
+        """
+        commit()  # what is not on disk would be missing from a frontier that is opened anew
+        poor = [
+            host for host in self.frontier.names() if self.closed(host) == LOW_YIELD and self._waits(host)
+        ]
+        for times in range(self._eased + 1, len(SHARES)):
+            self._closing = Closing(self._config.policy, self._config.budget, times)
+            if any(not self.closed(host) for host in poor):
+                self._eased = times
+                self._state.put(EASED, msgspec.msgpack.encode(times))
+                commit()
+                self._open()
+                return True
+        self._closing = Closing(self._config.policy, self._config.budget, self._eased)
+        return False
+
+    def _waits(self, host: str) -> bool:
+        """Whether anything is queued with a host, as of the last commit."""
+        record = self._state.get(HOSTS + host.encode())
+        return record is not None and decode_host(record)[1] > 0
 
     def _standing(self, host: str) -> str:
         if self.closed(host):

@@ -8,13 +8,20 @@ from thresher.config import Config
 from thresher.crawl.ledger import Figures
 from thresher.crawl.queues import Queues
 from thresher.crawl.seen import Seen
+from thresher.crawl.widen import Widening
 from thresher.crawl.yields import Tally, Yields
 
 SHOWN_HOSTS = 5  # best and worst
 
 
 def status(
-    config: Config, figures: Figures, queues: Queues, seen: Seen, yields: Yields, connections: int
+    config: Config,
+    figures: Figures,
+    queues: Queues,
+    seen: Seen,
+    yields: Yields,
+    widening: Widening,
+    connections: int,
 ) -> dict[str, Any]:
     """All that is known about a crawl at this moment."""
     count = figures.outcomes.get
@@ -59,6 +66,7 @@ def status(
             "bytes": config.budget.bytes,
             "seconds": config.budget.seconds,
         },
+        "widening": widening.status(),
         "cycles": queues.cycles.table(figures),
         "time": {"wall_s": figures.wall_s, "cpu_s": figures.cpu_s},
     }

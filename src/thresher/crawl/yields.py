@@ -8,9 +8,10 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
 from thresher.config import Budget, ConfigError, Policy
 from thresher.crawl.state import State, Table
@@ -21,6 +22,13 @@ LOOKED_AT = 10_000  # hosts, for the best and the worst: they are told once a se
 WELL_KNOWN = 5  # pages after which a host's yield says something
 WEIGHT = 30_000  # bytes after which what a host gave counts as much as what was thought of it before
 AT_FIRST = 0.1  # the yield of a web of which nothing is known
+LATELY = b"m/lately"
+EASED = b"m/eased"  # how often the threshold of closing was lowered
+# What is left of the threshold each time; in the end nothing is closed whose yield is above the floor.
+SHARES = (1.0, 1 / 4, 1 / 16, 1 / 64, 0.0)
+LOW_YIELD = "low yield"
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Tally(Struct, array_like=True):
@@ -46,24 +54,77 @@ class Tally(Struct, array_like=True):
         self.bytes += downloaded
         self.text_bytes += text
 
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.pages + other.pages,
+            self.kept + other.kept,
+            self.bytes + other.bytes,
+            self.text_bytes + other.text_bytes,
+        )
+
+    def since(self, before: Tally) -> Tally:
+        """What was added after it was like that."""
+        return Tally(
+            self.pages - before.pages,
+            self.kept - before.kept,
+            self.bytes - before.bytes,
+            self.text_bytes - before.text_bytes,
+        )
+
+
+class Lately(Struct, array_like=True):
+    """What the last pages gave, in portions, so that a window over them is never far from its length."""
+
+    PORTION: ClassVar[int] = 20  # pages
+    PORTIONS: ClassVar[int] = 50
+
+    pages: int = 0  # of the whole crawl, as far as they had a body: an answer without one says nothing
+    portions: list[Tally] = field(default_factory=list)
+
+    def count(self, downloaded: int, text: int) -> None:
+        if not downloaded:
+            return
+        if not self.portions or self.portions[-1].pages >= self.PORTION:
+            self.portions.append(Tally())
+            del self.portions[: -self.PORTIONS]
+        self.portions[-1].count(downloaded, text)
+        self.pages += 1
+
+    def last(self, pages: int) -> Tally:
+        """The last so many pages together, or a few more; fewer where there are no more."""
+        window = Tally()
+        for portion in reversed(self.portions):
+            if window.pages >= pages:
+                break
+            window = window + portion
+        return window
+
 
 class Yields:
-    """Tallies of every host and every registered domain."""
+    """Tallies of every host and every registered domain, and of what came last."""
 
     def __init__(self, state: State) -> None:
+        self._state = state
         self.hosts = Table(state, b"yh/", Tally)
         self.domains = Table(state, b"yd/", Tally)
         self._all = Table(state, b"ya/", Tally)  # of one record: all hosts together
+        self.lately = msgspec.msgpack.decode(state.get(LATELY) or _encode(Lately()), type=Lately)
+
+    @property
+    def overall(self) -> Tally:
+        """All hosts together."""
+        return self._all[""]
 
     def learn(self, host: str, downloaded: int, text: int) -> None:
         """A page of that host was downloaded and gave that much new text (0: none)."""
         self.hosts.touch(host).count(downloaded, text)
         self.domains.touch(domain_of(host)).count(downloaded, text)
         self._all.touch("").count(downloaded, text)
+        self.lately.count(downloaded, text)
 
     def promise(self, host: str) -> float:
         """The yield to expect of a host: of one hardly known, that of its domain, or else of all hosts."""
-        overall = self._all[""].expected(AT_FIRST)
+        overall = self.overall.expected(AT_FIRST)
         return self.hosts[host].expected(self.domains[domain_of(host)].expected(overall))
 
     def expected(self, urls: Iterable[str]) -> list[float]:
@@ -91,13 +152,21 @@ class Yields:
     def flush(self) -> None:
         for table in (self.hosts, self.domains, self._all):
             table.flush()
+        self._state.put(LATELY, _encode(self.lately))
+
+
+def eased(state: State) -> int:
+    """How often the threshold of closing was lowered in a crawl."""
+    return msgspec.msgpack.decode(state.get(EASED) or _encode(0), type=int)
 
 
 class Closing:
     """When to download nothing more from a host: its budget is spent, or its domain's yield is too poor."""
 
-    def __init__(self, policy: Policy, budget: Budget) -> None:
+    def __init__(self, policy: Policy, budget: Budget, eased: int = 0) -> None:
+        """`eased`: how often the threshold was lowered, each time to a share of it, and never below the floor."""
         self._budget = budget
+        self._share = SHARES[eased]
         self._policy = policy
         closes = policy.name in ("learned", "spiderling") and policy.threshold
         self._threshold = compile_threshold(policy.threshold) if closes else None
@@ -113,10 +182,13 @@ class Closing:
             self._threshold
             and domain.pages >= self._policy.min_pages
             and domain.bytes >= self._policy.min_bytes
-            and domain.rate < self._threshold(domain.pages)
+            and domain.rate < self._eased(self._threshold(domain.pages))
         ):
-            return "low yield"
+            return LOW_YIELD
         return ""
+
+    def _eased(self, threshold: float) -> float:
+        return min(threshold, max(self._policy.floor, threshold * self._share))
 
 
 def _spent(amount: int, budget: int) -> bool:
