@@ -270,10 +270,13 @@ def test_a_crawl_that_dies_again_and_again_while_it_widens_finds_the_same(
     given = merged(scope=SCOPE, store={"commit_seconds": 0.0})
     found: dict[int, int] = {}  # by stage, URLs found before it
     cut_short: list[int] = []
+    begun: list[int] = []  # the stage at which each crawl began
 
     def die(status: dict[str, Any]) -> None:
         stage, urls = status["widening"]["stage"], status["widening"]["found"]
-        if urls > found.setdefault(stage, urls) and stage in {1, 2, 3} - set(cut_short):
+        if len(begun) == len(cut_short):
+            begun.append(stage)
+        if urls > found.setdefault(stage, urls) and stage in {1, 2} - set(cut_short):
             cut_short.append(stage)
             raise Crash
 
@@ -284,7 +287,7 @@ def test_a_crawl_that_dies_again_and_again_while_it_widens_finds_the_same(
                 tmp_path, "cs", SEEDS, settings=given, connect_to=site.connect_to, progress=die
             ).reason
 
-        for stage in (1, 2, 3):
+        for stage in (1, 2):
             with pytest.raises(Crash):
                 go_on()
             assert cut_short[-1] == stage
@@ -292,6 +295,7 @@ def test_a_crawl_that_dies_again_and_again_while_it_widens_finds_the_same(
                 guess = explain(tmp_path, "http://a.cz/blog/")
                 assert (guess.state, guess.detail.endswith(f"guessed from {SEEDS[0]}")) == ("waiting", True)
         assert go_on() == "done"
+    assert begun == [0, 1, 2]
     assert kept(tmp_path) == LINKED | UNLINKED
     check_books(tmp_path)
     assert [url for url, count in Counter(map(key, order(tmp_path))).items() if count > 1] == []
@@ -461,7 +465,7 @@ def test_a_crawl_widens_while_poor_urls_are_left_and_ends_where_it_falls_below_t
         assert left.value.code == 0
         assert 60 <= len(order(tmp_path)) - visited <= 60 + 4
         said = " ".join(capsys.readouterr().err.split())
-        assert re.search("the language has run dry here: the last [67][0-9] pages gave 0.000000", said)
+        assert re.search("the crawl has run dry: the last [67][0-9] pages gave 0.000000", said)
         assert "less than policy.floor = 0.02" in said and "--floor 0.002" in said
         assert "widened to hosts closed for low yield" in said
 
@@ -552,6 +556,25 @@ def test_nothing_is_guessed_where_links_inside_a_host_are_not_followed(tmp_path:
     write_outcomes(tmp_path, [("http://a.cz/one/two.html", "http://b.cz/", 1, True)])
     state = State(tmp_path / "state")
     assert guessed(tmp_path, state, Scope(internal=False), 100) == []
+    state.close()
+
+
+def test_a_crawl_that_no_longer_widens_waits_for_no_quiet(tmp_path: Path) -> None:
+    state = State(tmp_path / "state")
+    yields = Yields(state)
+
+    def opened(**policy: Any) -> Widening:
+        return Widening(tmp_path, Config(policy=Policy(**policy)), state, yields, lambda _: None)
+
+    one = opened()
+    while not one.wants_quiet:
+        one.begin(lambda: None)
+        if not one.wants_quiet:
+            one.guesses()
+    one.flush()
+    assert opened().wants_quiet
+    assert not opened(widen=False).wants_quiet
+    assert not opened(name="bfs").wants_quiet
     state.close()
 
 

@@ -145,7 +145,7 @@ def figures(status: Status, pace: Pace | None = None) -> Group:
         rows += [
             ("widened", f"to {widening['name']}"),
             ("", f"{widening['found']:,} URLs found so, {widening['kept']:,} pages kept since"),
-            ("", f"yield {widening['lately']:.4f} lately; the crawl ends below {widening['floor']:g}"),
+            ("", f"yield {widening['lately']:.4f} lately; the floor is {widening['floor']:g}"),
         ]
     if weight := status.get("waiting_for"):
         waits = f"free connections wait for hosts that promise {weight:.2f} bytes of text for each downloaded"

@@ -134,7 +134,7 @@ def crawl(
 
 ENDINGS = {
     "done": "done: nothing is left to fetch.",
-    "dry": "the language has run dry here:",
+    "dry": "the crawl has run dry:",
     "waiting": "done for now:",
     "interrupted": "stopped; everything fetched is safe. Go on with the same command.",
 }

@@ -24,8 +24,7 @@ from thresher.url import domain as domain_of
 
 
 class Queues:
-    """All queues of a crawl. They are opened anew now and then, by cycles and by `ease`: `frontier` and `guide`
-    may change."""
+    """All queues of a crawl. Now and then they are opened anew: `frontier` and `guide` are not for keeping."""
 
     def __init__(
         self, state: State, config: Config, yields: Yields, polite: Politeness, *, goes_on: bool

@@ -39,7 +39,7 @@ POLICIES = ("learned", "focus", "host-yield", "heidix")  # the others do what th
 WINDOW = 300  # pages by which it is told that a crawl is dry …
 FAR_LESS = 0.1  # … because they gave less than this share of what the crawl as a whole did
 LONG_WINDOW = 1_000  # pages by which it is told that it is below the floor
-PORTION = 1_000  # kept pages that are looked at between two looks at the network
+PORTION = 200  # kept pages that are looked at between two looks at the network: some 15 ms of work
 
 NAMES = (
     "",
@@ -95,9 +95,7 @@ class Progress(Struct, array_like=True):
     stage: int = 0
     at_work: bool = False  # on that stage; otherwise it is over and the crawl lives on what it brought
     through: bool = False  # all stages are over
-    places: list[int] = field(
-        default_factory=lambda: [0] * CLOSED_HOSTS
-    )  # by stage: the next outcome to look at
+    places: list[int] = field(default_factory=lambda: [0] * CLOSED_HOSTS)  # the next outcome, by stage
     found: int = 0  # URLs queued so far …
     found_before: int = 0  # … and when the stage began
     mark: int = 0  # pages of the crawl when a stage that brought something was over
@@ -189,7 +187,7 @@ class Widening:
     @property
     def wants_quiet(self) -> bool:
         """Whether closed hosts are to be opened, which takes a moment without visits."""
-        return self._progress.at_work and self._progress.stage == CLOSED_HOSTS
+        return self._is_on and self._progress.at_work and self._progress.stage == CLOSED_HOSTS
 
     def guesses(self) -> list[Candidate]:
         """Guess some URLs from the next kept pages; most of them may be known already."""

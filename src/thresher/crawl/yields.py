@@ -76,7 +76,7 @@ class Lately(Struct, array_like=True):
     """What the last pages gave, in portions, so that a window over them is never far from its length."""
 
     PORTION: ClassVar[int] = 20  # pages
-    PORTIONS: ClassVar[int] = 50
+    PORTIONS: ClassVar[int] = 51  # so that there are 1,000 pages whatever the last one has
 
     pages: int = 0  # of the whole crawl, as far as they had a body: an answer without one says nothing
     portions: list[Tally] = field(default_factory=list)
