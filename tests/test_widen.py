@@ -81,8 +81,10 @@ HIDDEN: Web = {
     "http://b.cz/sitemap.xml": sitemap("http://b.cz/a-deep-one/in/the/sitemap.html"),
     "http://b.cz/a-deep-one/in/the/sitemap.html": text("sitemap"),
     "http://c.cz/links.html": listing("http://a.cz/blog/2020/one.html", "http://d.cz/linked.html"),
-    "http://c.cz/": listing("http://c.cz/text.html"),
-    "http://c.cz/text.html": text("on the front page"),
+    "http://c.cz/": listing("http://c.cz/texts/first.html"),
+    "http://c.cz/texts/first.html": text("on the front page"),
+    "http://c.cz/texts/": listing("http://c.cz/texts/second.html"),
+    "http://c.cz/texts/second.html": text("beside it"),
     "http://d.cz/linked.html": text("linked"),
     "http://d.cz/robots.txt": "Sitemap: http://d.cz/other.xml\n",
     "http://d.cz/": listing("http://d.cz/front.html"),
@@ -99,7 +101,8 @@ UNLINKED = {
     "http://a.cz/blog/2019/three.html",  # behind a folder
     "http://a.cz/blog/2020/two.html",  # without its query
     "http://b.cz/a-deep-one/in/the/sitemap.html",
-    "http://c.cz/text.html",  # behind the front page of a host that linked to good pages
+    "http://c.cz/texts/first.html",  # behind the front page of a host that linked to good pages …
+    "http://c.cz/texts/second.html",  # … and in the same folder, which it takes another round to find
     "http://d.cz/front.html",  # behind the front page of a good host
 }
 SCOPE = {"tlds": ["cz"], "exclude": ["/private/"]}
@@ -503,10 +506,12 @@ def test_only_a_long_window_below_the_floor_ends_a_crawl_and_only_when_all_was_t
 @pytest.mark.usefixtures("short_windows")
 def test_closed_hosts_are_opened_while_others_are_being_visited(tmp_path: Path) -> None:
     start = {"http://oasis.cz/water.html": text("water", "http://desert.cz/0", *POOR)}
+    rule = "0.5 - 0.6 * min(1, max(0, n - 5))"  # whoever has more than five pages is left alone
     with serving({**DESERT_WEB, **POOR, **start}) as site:
-        rule = "0.5 - 0.6 * min(1, max(0, n - 20))"  # from 20 pages on, a domain is left alone
-        cross(tmp_path, site, threshold=rule, min_pages=2, min_bytes=1, floor=0.01)
+        cross(tmp_path, site, threshold=rule, min_pages=2, min_bytes=20_000, floor=0.01)
+    visits = order(tmp_path)
     assert set(POOR) <= kept(tmp_path)
+    assert max(map(visits.index, POOR)) < len(visits) - 60
     check_books(tmp_path)
 
 
