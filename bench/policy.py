@@ -22,7 +22,7 @@ links: F1 of telling from a link, when it is first found, whether its target is 
     languages are counted together.
 live (only with --live, ten minutes): a crawl over HTTP of a toy web of 2,000 hosts against the same crawl on paper,
     with a second of rest for each host and 50 connections. The time that answers take in the first is the latency
-    of the second. How far crawls on paper are from each other, where only these times differ, is told beside it.
+    of the second, of which the mean of five is taken. How far one of these is from the others is told beside it.
 
 Last comes a table of what is demanded and what was measured. --quick has fewer languages, a small toy web and one
 seed of chance: it shows that everything runs, and its figures say little.
