@@ -13,16 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import thresher
+from invariants import SETTINGS, check_crawl, start
 from paper import recorded
 from thresher.config import ConfigError, Policy, dump, load, parse
 from thresher.crawl.guide import guided
 from thresher.crawl.priority import MIXES, PRIORITIES, Priorities, Source
+from thresher.crawl.start import crawl
 from thresher.crawl.state import State
 from thresher.crawl.yields import Yields
 from thresher.lab.simulate import Terms, simulate
+from thresher.lab.toyweb import ToyWeb, serve
 from thresher.page import Candidate, Link, Reply
 from thresher.read import read
 
+WEB = ToyWeb.calm(hosts=6, licensed=0.0, pages_per_host=(10, 20), page_bytes=(4_000, 6_000))
 GOOD, BAD = Source("http://a.cz/", kept=True, badness=2.0), Source("http://b.cz/", kept=False, badness=40.0)
 
 
@@ -209,6 +214,22 @@ def test_a_policy_that_learns_from_siblings_gathers_more() -> None:
         for mix in ({"host-yield": 1.0}, {"host-yield": 1.0, "siblings": 1.0})
     )
     assert learning > 2 * plain
+
+
+def test_a_crawl_that_goes_on_knows_what_siblings_gave(tmp_path: Path) -> None:
+    mix = {"host-yield": 1.0, "siblings": 1.0, "hints": 1.0}
+    asked = {**SETTINGS, "policy": {"name": "host-yield", "priorities": mix}, "budget": {"pages": 60}}
+    with serve(WEB) as server:
+        crawl(tmp_path, "cs", start(WEB), settings=asked, connect_to=server.connect_to)
+        urls = thresher.open(tmp_path).outcomes(["url"])["url"].to_pylist()
+        links = [Link(url, "", 0.5, False) for url in urls]
+        state = State(tmp_path / "state", read_only=True)
+        weigh = Priorities(Policy(name="host-yield", priorities={"siblings": 1.0}), state).factors
+        assert len(set(weigh(GOOD, links))) > 10
+        state.close()
+        ending = crawl(tmp_path, settings={"budget": {"pages": 0}}, connect_to=server.connect_to)
+    assert ending.reason == "done"
+    check_crawl(tmp_path, WEB)
 
 
 def test_a_prioritiser_of_your_own_may_learn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
