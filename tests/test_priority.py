@@ -297,6 +297,7 @@ def test_what_a_sitemap_calls_important_is_a_little_better() -> None:
     assert 2 > high > usual == 1.0 > low > 0.5
     assert hinted("priority=1e999") == hinted("priority=1"), "more than everything is everything"
     assert hinted("priority=high") == [1.0]
+    assert hinted("priority=nan hreflang=cs")[0] > 1.0, "what is no number hides nothing else"
     often, seldom, never = hinted("changefreq=hourly", "changefreq=monthly", "changefreq=never")
     assert often > seldom == 1.0 > never
 

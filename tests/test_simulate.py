@@ -107,6 +107,8 @@ def test_answers_do_not_come_in_the_order_of_their_requests() -> None:
     pages = web([(f"http://h{number}.cz/", 10, 0) for number in range(100)], {})
     visited = simulate(pages, BFS, range(100), Terms(connections=100)).visited.tolist()
     assert visited != sorted(visited)
+    at_once = simulate(pages, BFS, range(100), Terms(connections=100, latency=0.0)).visited.tolist()
+    assert at_once == sorted(at_once), "unless they come at once"
 
 
 def test_the_first_turn_of_a_host_goes_to_its_robots_txt() -> None:

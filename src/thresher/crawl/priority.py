@@ -156,7 +156,7 @@ def _language(code: str, ours: str) -> float:
 
 def _importance(text: str) -> float:
     try:
-        return float(RANKED ** (2.0 * min(max(float(text), 0.0), 1.0) - 1.0))
+        return float(RANKED ** (2.0 * min(1.0, max(0.0, float(text))) - 1.0))
     except ValueError:
         return 1.0
 

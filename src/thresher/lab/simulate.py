@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable
+from itertools import count
 from random import Random
 from typing import NamedTuple
 
@@ -62,11 +63,9 @@ class Simulation:
         self._terms = terms
         self._now = 0.0
         self._yields = Yields(Nowhere())
-        random = Random(terms.seed)
-        self._answers = Random(
-            f"answers {terms.seed}"
-        )  # apart, so that the web has no say in what a policy draws
-        usual, turns = guided(policy, record.language, Nowhere(), self._yields, random)
+        # Apart from the chance of the policy: how long answers take has no say in what that draws.
+        self._answers = Random(f"answers {terms.seed}")
+        usual, turns = guided(policy, record.language, Nowhere(), self._yields, Random(terms.seed))
         self._guide = guide or usual
         self._frontier = Frontier(Nowhere(), lambda: self._now, self._guide, turns)
         self._closing = Closing(policy, Budget())
@@ -81,11 +80,14 @@ class Simulation:
         given = [Candidate(self._record.urls[number]) for number in self._unqueued(list(seeds))]
         self._frontier.add(self._guide.given(given))
         left = self._terms.bytes or math.inf
-        under_way: list[tuple[float, int, Candidate]] = []  # in the order in which answers arrive
+        under_way: list[
+            tuple[float, int, Candidate]
+        ] = []  # in the order in which answers arrive, or were asked for
+        asked = count()
         while left > 0:
             while len(under_way) < self._terms.connections and (candidate := self._frontier.take()):
                 arrival = self._now + self._latency()
-                heapq.heappush(under_way, (arrival, len(self._visited) + len(under_way), candidate))
+                heapq.heappush(under_way, (arrival, next(asked), candidate))
             if under_way:
                 self._now, _, candidate = heapq.heappop(under_way)
                 host = self._record.hosts[self._record.number(candidate.url)]
@@ -151,12 +153,11 @@ class Simulation:
         if not fresh:
             return []
         links = [record.link(int(record.starts[number]) + place) for place in fresh.values()]
-        depth = candidate.depth + 1
         via = record.via(number)
         if via == "redirect":
-            onward = [replace(candidate, url=link.url, depth=depth, via=via) for link in links]
+            onward = [replace(candidate, url=link.url, source=candidate.url, via=via) for link in links]
             return self._guide.given(onward)
-        found = [Candidate(link.url, candidate.url, via, depth) for link in links]
+        found = [Candidate(link.url, candidate.url, via, candidate.depth + 1) for link in links]
         return self._guide.found(found, source, links)
 
     def _sitemaps(self, host: str, depth: int) -> list[Candidate]:
