@@ -91,6 +91,7 @@ def inside_hosts(record: Record) -> Record:
         anchors=[record.anchors[place] for place in places.tolist()],
         boilerplate=record.boilerplate[places],
         in_text=record.in_text[places],
+        rels={new: record.rels[old] for new, old in enumerate(places.tolist()) if old in record.rels},
     )
 
 

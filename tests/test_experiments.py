@@ -94,10 +94,12 @@ class Wood:
             [""] * len(by_source),
             np.array([score for _, _, score in by_source]),
             np.zeros(len(by_source), np.bool_),
+            {},
             np.array([row[5] for row in self.rows]),
             np.zeros(len(urls), np.bool_),
             [""] * len(urls),
             "cs",
+            {},
             {},
             {url.partition("://")[2]: number for number, url in enumerate(urls)},
         )

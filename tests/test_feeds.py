@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from datetime import UTC, datetime
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ PIECES = [
     "<", ">", "/", "</", "<!--", "-->", "<![CDATA[", "]]>", "<loc>", "</loc>", "<url>", "<urlset>",
     "<sitemapindex>", "<sitemap>", "<x:loc>", "<image:loc>", "<link>", "</link>", "<link href='",
     "<xhtml:link hreflang='cs' href=\"", "'", '"', "<item>", "</item>", "<entry>", "<title>", "<guid>",
+    "<lastmod>", "2026-01-02", "</lastmod>", "<priority>", "0.5", "<pubDate>",
     "<source>", "</source>", "http://a.cz/", "/x", "&amp;", "&#x41;", "&#xD800;", "&#1114112;", "&lol;",
     "<!DOCTYPE x [", "<?xml", "encoding='utf-7'", " ", "č", "\0",
 ]
@@ -104,9 +107,90 @@ def test_versions_in_other_languages_are_alternates():
         <link rel="stylesheet" href="http://www.a.cz/style.css"/></url></urlset>"""
     assert [(link.url, link.rel) for link in links(body, BASE, "sitemap", 10)] == [
         ("http://www.a.cz/", ""),
-        ("http://www.a.cz/de?a=1&b=2", "alternate"),
-        ("http://www.a.cz/fr", "alternate"),
+        ("http://www.a.cz/de?a=1&b=2", "alternate hreflang=de"),
+        ("http://www.a.cz/fr", "alternate hreflang=fr"),
     ]
+
+
+def marks(body: bytes, kind="sitemap", now: float = inf) -> list[str]:
+    return [link.rel for link in links(body, BASE, kind, 100, now)]
+
+
+def entry(*told: str) -> bytes:
+    return f"<urlset><url>{''.join(told)}</url></urlset>".encode()
+
+
+LOC = "<loc>http://www.a.cz/1</loc>"
+
+
+@pytest.mark.parametrize(
+    ("told", "mark"),
+    [
+        ("<lastmod>2026-01-02</lastmod>", "lastmod=2026-01-02"),
+        ("<lastmod> 2026-01-02T10:00:00+01:00\n</lastmod>", "lastmod=2026-01-02"),
+        ("<changefreq>daily</changefreq>", "changefreq=daily"),
+        ("<priority>.8</priority>", "priority=.8"),
+        ("<priority>1.0</priority>", "priority=1.0"),
+        ("<lastmod>yesterday</lastmod>", ""),
+        ("<lastmod>2026-13-02</lastmod>", ""),
+        ("<lastmod>0001-01-01</lastmod>", ""),
+        ("<changefreq>often, feed</changefreq>", ""),
+        ("<priority>7</priority>", ""),
+        ("<priority>high</priority>", ""),
+        ("<video:priority>.8</video:priority>", ""),
+        ("<lastmod>", ""),
+    ],
+)
+def test_what_a_sitemap_tells_of_a_page_is_a_mark_and_what_is_malformed_is_none(told: str, mark: str):
+    assert marks(entry(LOC, told)) == [mark]
+    assert marks(entry(told, LOC)) == [mark], "whichever comes first"
+
+
+def test_marks_are_those_of_their_own_entry():
+    body = b"""<urlset><url><lastmod>2026-01-02</lastmod><loc>http://www.a.cz/1</loc><priority>0.3</priority></url>
+        <url><loc>http://www.a.cz/2</loc></url><url><loc>http://www.a.cz/3</loc><lastmod>2025-01-02</lastmod></url>"""
+    assert marks(body) == ["lastmod=2026-01-02 priority=0.3", "", "lastmod=2025-01-02"]
+    index = b"<sitemapindex><sitemap><loc>/1.xml</loc><lastmod>2026-01-02</lastmod></sitemap>"
+    assert marks(index) == ["sitemap lastmod=2026-01-02"]
+
+
+def test_a_page_has_all_that_several_entries_tell_of_it_and_of_what_differs_the_first():
+    both = '<link hreflang="cs" href="http://www.a.cz/1"/><link hreflang="DE" href="http://www.a.cz/2"/>'
+    entries = [
+        f"<url><loc>http://www.a.cz/{page}</loc>{both}<lastmod>2026-01-0{page}</lastmod></url>"
+        for page in (1, 2, 1)
+    ]
+    first, second = marks(f"<urlset>{''.join(entries)}</urlset>".encode())
+    assert sorted(first.split()) == ["alternate", "hreflang=cs", "lastmod=2026-01-01"]
+    assert sorted(second.split()) == ["alternate", "hreflang=de", "lastmod=2026-01-02"]
+
+
+@pytest.mark.parametrize("code", ["x-default", "", "cs nofollow", "c" * 500, "d=e"])
+def test_what_is_no_language_is_no_mark_but_the_page_is_an_alternate(code: str):
+    assert marks(entry(f'<link hreflang="{code}" href="http://www.a.cz/1"/>')) == ["alternate"]
+
+
+@pytest.mark.parametrize(
+    ("item", "mark"),
+    [
+        ("<pubDate>Fri, 02 Jan 2026 10:00:00 GMT</pubDate>", "lastmod=2026-01-02"),
+        ("<dc:date>2026-01-02T10:00:00Z</dc:date>", "lastmod=2026-01-02"),
+        ("<updated>soon</updated><published>2026-01-02T10:00:00Z</published>", "lastmod=2026-01-02"),
+        ("<pubDate>Fri</pubDate>", ""),
+        ("<source><updated>2026-01-02</updated></source>", ""),
+    ],
+)
+def test_items_of_feeds_have_their_dates(item: str, mark: str):
+    dated = f"<item><link>http://a.cz/1</link>{item}</item><item><guid>http://a.cz/2</guid></item>"
+    assert marks(rss(dated), "feed") == [mark, ""]
+
+
+def test_a_date_in_the_future_is_not_believed():
+    now = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
+    assert marks(entry(LOC, "<lastmod>2026-01-04</lastmod>"), now=now) == ["lastmod=2026-01-04"]
+    assert marks(entry(LOC, "<lastmod>2027-01-04</lastmod>"), now=now) == [""]
+    item = "<item><link>http://a.cz/1</link><pubDate>04 Jan 2027</pubDate></item>"
+    assert marks(rss(item), "feed", now) == [""]
 
 
 def test_images_and_videos_are_no_pages_but_a_prefix_of_the_root_is_its_own():

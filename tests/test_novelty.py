@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from thresher.config import Config, ConfigError, Judging, Reading, parse
 from thresher.crawl.novelty import PREFIX, Novelty, RunFilter, fates
 from thresher.crawl.start import crawl
 from thresher.crawl.state import State, after
+from thresher.crawl.yields import Yields
 from thresher.lab.toyweb import ToyWeb, serve, truth
 from thresher.lab.toyweb.words import vocabulary
 from thresher.page import Block, Page, Reply, Runs, Verdict
@@ -495,3 +497,11 @@ def test_a_crawl_keeps_of_near_duplicates_what_is_new_and_all_other_texts_whole(
     assert len(told) > 50 and again > 20
     assert reduced >= 0.95 * again
     assert corpus.stats()["pages"]["rejected"]["near duplicate"] > 0
+    gained: Counter[str] = Counter()
+    for row in corpus.outcomes(["host", "outcome", "text_bytes"]).to_pylist():
+        gained[row["host"]] += row["text_bytes"]
+    state = State(tmp_path / "state", read_only=True)
+    told_of = {name: tally.text_bytes for name, tally in Yields(state).hosts.items()}
+    state.close()
+    assert told_of == {name: gained[name] for name in told_of}, "yields count what is new, and nothing else"
+    assert sum(told_of.values()) == gained.total()

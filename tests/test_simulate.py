@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import get_args
@@ -15,13 +15,17 @@ from hypothesis import strategies as st
 
 import thresher
 from invariants import SETTINGS, start
+from paper import recorded as web
 from thresher.cli import app
 from thresher.config import ConfigError, Policy, PolicyName
+from thresher.crawl.guide import Plain, by_depth
+from thresher.crawl.priority import Priorities, Source
 from thresher.crawl.start import crawl
 from thresher.lab.comparison import repeated
 from thresher.lab.record import Record, load
-from thresher.lab.simulate import Terms, area, downloads_for, ideal, oracle, simulate
-from thresher.lab.toyweb import ToyWeb, serve
+from thresher.lab.simulate import Simulation, Terms, area, downloads_for, ideal, oracle, simulate
+from thresher.lab.toyweb import ToyWeb, serve, truth
+from thresher.page import Candidate, Link
 
 WEB = ToyWeb(
     hosts=15,
@@ -46,31 +50,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def record(corpus: Path) -> Record:
     return load(corpus)
-
-
-def web(pages: list[tuple[str, int, int]], links: dict[int, list[int]], twins: dict[int, int]) -> Record:
-    """A record of pages with URL, bytes and worth."""
-    urls = [url for url, _, _ in pages]
-    targets = [target for number in range(len(pages)) for target in links.get(number, [])]
-    lengths = [len(links.get(number, [])) for number in range(len(pages))]
-    return Record(
-        urls,
-        [url.split("/")[2] for url in urls],
-        np.array([size for _, size, _ in pages]),
-        np.array([worth for _, _, worth in pages]),
-        np.array([twins.get(number, number) for number in range(len(pages))]),
-        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        np.array(targets, np.int64),
-        [""] * len(targets),
-        np.full(len(targets), 0.5),
-        np.zeros(len(targets), np.bool_),
-        np.full(len(pages), np.nan),
-        np.zeros(len(pages), np.bool_),
-        ["cs" if worth else "" for _, _, worth in pages],
-        "cs",
-        {},
-        {url.partition("://")[2]: number for number, url in enumerate(urls)},
-    )
 
 
 def test_the_same_policy_finds_on_paper_what_it_found_on_the_web(corpus: Path, record: Record) -> None:
@@ -105,10 +84,80 @@ def test_a_polite_crawl_leaves_each_host_its_rest(corpus: Path, record: Record) 
     visits: dict[str, list[float]] = {}
     for number, moment in zip(harvest.visited.tolist(), harvest.seconds.tolist(), strict=True):
         visits.setdefault(record.hosts[number], []).append(moment)
-    assert all(later - earlier >= 2.25 for times in visits.values() for earlier, later in pairwise(times))
+    assert all(later - earlier > 2.0 for times in visits.values() for earlier, later in pairwise(times))
     assert any(len(times) > 3 for times in visits.values())
     alone = simulate(record, BFS, seeds, Terms(delay=2.0, connections=1, latency=0.25))
     assert harvest.seconds[50] < alone.seconds[50]
+
+
+def test_answers_take_different_times_around_their_mean_and_chance_has_a_seed() -> None:
+    pages = web([(f"http://a.cz/{number}", 10, 0) for number in range(2_000)], {})
+    everything = range(2_000)
+    terms = Terms(connections=1, latency=0.2)
+    times = np.diff(simulate(pages, BFS, everything, terms).seconds)
+    assert times.mean() == pytest.approx(0.2, rel=0.05)
+    assert 0.05 < times.std() < 0.15
+    again, other = (simulate(pages, BFS, everything, terms._replace(seed=seed)) for seed in (1, 2))
+    assert np.diff(again.seconds).tolist() == times.tolist()
+    assert (other.seconds != again.seconds).all()
+    assert not simulate(pages, BFS, everything, terms._replace(latency=0.0)).seconds.any()
+
+
+def test_answers_do_not_come_in_the_order_of_their_requests() -> None:
+    pages = web([(f"http://h{number}.cz/", 10, 0) for number in range(100)], {})
+    visited = simulate(pages, BFS, range(100), Terms(connections=100)).visited.tolist()
+    assert visited != sorted(visited)
+    at_once = simulate(pages, BFS, range(100), Terms(connections=100, latency=0.0)).visited.tolist()
+    assert at_once == sorted(at_once), "unless they come at once"
+
+
+def test_the_first_turn_of_a_host_goes_to_its_robots_txt() -> None:
+    pages = web([("http://a.cz/", 10, 0), ("http://a.cz/1", 10, 0), ("http://b.cz/", 10, 0)], {0: [1, 2]})
+    harvest = simulate(pages, BFS, [0], Terms(delay=10.0, latency=0.0))
+    assert harvest.visited.tolist() == [0, 1, 2]
+    assert harvest.seconds.tolist() == [10.0, 20.0, 20.0]
+
+
+class Listening(Plain):
+    """Notes how URLs come."""
+
+    def __init__(self) -> None:
+        super().__init__(Priorities(BFS), by_depth)
+        self.ways: dict[str, str] = {}
+        self.rels: dict[str, str] = {}
+
+    def found(
+        self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]
+    ) -> list[Candidate]:
+        self.rels.update({link.url: link.rel for link in links})
+        return self.given(super().found(candidates, source, links))
+
+    def given(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        self.ways.update({one.url: one.via for one in candidates})
+        return list(candidates)
+
+
+def test_what_sitemaps_and_feeds_list_comes_that_way(corpus: Path, record: Record) -> None:
+    guide = Listening()
+    seeds = record.find((corpus / "seeds.txt").read_text().split())
+    Simulation(record, BFS, Terms(), guide).run(seeds)
+    kinds = {url: truth(WEB, url).kind for url in record.urls}
+    listed = {"sitemap": set[str](), "feed": set[str]()}
+    for row in thresher.open(corpus).links().to_pylist():
+        if (kind := kinds.get(row["source"], "").partition(" ")[0]) in listed:
+            listed[kind].add(row["target"])
+    for way, urls in listed.items():
+        came = {url for url, via in guide.ways.items() if via == way}
+        assert came
+        assert came <= urls | {record.urls[number] for named in record.sitemaps.values() for number in named}
+    assert {"seed", "page", "redirect", "sitemap", "feed"} == set(guide.ways.values())
+
+
+def test_links_come_with_their_marks(corpus: Path, record: Record) -> None:
+    guide = Listening()
+    Simulation(record, BFS, Terms(), guide).run(record.find((corpus / "seeds.txt").read_text().split()))
+    marked = {rel for rel in guide.rels.values() if rel}
+    assert {"alternate feed", "sitemap"} <= marked
 
 
 def test_spiderling_closes_a_host_that_gives_nothing() -> None:

@@ -103,6 +103,14 @@ def test_the_command_repeats(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{rows[1]['area_min']:.3f}–{rows[1]['area_max']:.3f}" in shown
 
 
+def test_the_command_keeps_to_its_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    rows, _ = called(capsys, *TOY, "--budget", "200kB", "--json")
+    largest = 100_000  # a page
+    assert all(200_000 <= row["downloaded"] < 200_000 + largest for row in rows if row["policy"] != "ideal")
+    with pytest.raises(ConfigError, match="is not a size"):
+        app([*TOY, "--budget", "much"], result_action="return_value")
+
+
 def test_the_command_draws_harvests_by_bytes_and_with_rests_by_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -123,6 +123,15 @@ def test_the_robots_txt_of_a_host_names_its_sitemap(record: Record) -> None:
         assert [record.urls[number].rpartition("/")[2] for number in numbers] == ["sitemap.xml"]
 
 
+def test_sitemaps_and_feeds_are_known_as_such(record: Record, truths: list[Truth], crawled: Record) -> None:
+    kinds = {"sitemap": "sitemap", "sitemap index": "sitemap", "feed": "feed"}
+    told = {number: kinds[found.kind] for number, found in enumerate(truths) if found.kind in kinds}
+    assert record.listings == told
+    assert set(told.values()) == {"sitemap", "feed"}
+    for here, there in zip(*common(record, crawled), strict=True):
+        assert record.listings.get(here) == crawled.listings.get(there), record.urls[here]
+
+
 def test_a_crawl_on_paper_finds_all_of_it(record: Record) -> None:
     harvest = simulate(record, BFS, record.find(start(WEB)))
     assert sorted(harvest.visited.tolist()) == list(range(len(record.urls)))

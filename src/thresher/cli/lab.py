@@ -94,7 +94,7 @@ def simulate(
     policy: str = "bfs,spiderling",
     lang: str = "",
     seeds: Annotated[list[str] | None, Many] = None,
-    max_bytes: str | None = None,
+    budget: str | None = None,
     delay: float = 0.0,
     connections: int = 1,
     repeat: int = 1,
@@ -121,7 +121,7 @@ def simulate(
         Count text in this language, if it is not that of the corpus.
     seeds
         Files with one URL a line, or URLs; those of the corpus or the toy web if left out.
-    max_bytes
+    budget
         Download no more than that: 500M, 20GB; three times what the ideal needs if left out.
     delay
         Seconds between two requests to a host.
@@ -152,7 +152,7 @@ def simulate(
         )
     if seeds:
         urls = list(gather(seeds).urls)
-    limit = size(max_bytes) if max_bytes else FURTHER * int(ideal(record).downloaded[-1:].sum())
+    limit = size(budget) if budget else FURTHER * int(ideal(record).downloaded[-1:].sum())
     terms = Terms(delay=delay, connections=connections, bytes=limit)
     results = list(repeated(record, policy.split(","), record.find(urls), terms, repeat))
     if plot:

@@ -131,11 +131,11 @@ class Plain:
     def curious(self) -> bool:
         return False
 
-    def learn(self, *_: object) -> None:
-        pass
+    def learn(self, candidate: Candidate, received: int, text: int, ours: bool) -> None:  # noqa: ARG002
+        self._priorities.learn(candidate.url, received, text)
 
     def flush(self) -> None:
-        pass
+        self._priorities.flush()
 
 
 class Focus(Plain):
@@ -174,7 +174,7 @@ def guided(
         from thresher.crawl.learned.guide import Learned  # with numba, that the others do without
 
         return Learned(language, state), BestTurns(policy.patience)
-    priorities = Priorities(policy)
+    priorities = Priorities(policy, state)
     if policy.name == "focus":
         return Focus(yields), BestTurns(0.0)
     if policy.name == "random":

@@ -101,6 +101,28 @@ class State:
             self._db.close()
 
 
+class Nowhere(State):
+    """A state for what need not be remembered: always empty."""
+
+    def __init__(self) -> None:
+        pass
+
+    def get(self, key: bytes) -> bytes | None:  # noqa: ARG002
+        return None
+
+    def put(self, key: bytes, value: bytes) -> None:
+        pass
+
+    def delete(self, key: bytes) -> None:
+        pass
+
+    def committed(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:  # noqa: ARG002
+        return iter(())
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:  # noqa: ARG002
+        return iter(())
+
+
 @contextmanager
 def _os_errors() -> Iterator[None]:
     """RocksDB's troubles with the disk as what they are; rocksdict raises nothing more precise than Exception."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from thresher.config import ConfigError, Judging
 from thresher.crawl.ledger import TWIN
 from thresher.judge import judge
-from thresher.page import Link, Page
+from thresher.page import Link, Page, Via
 from thresher.read.badness import badness as badness_of
 from thresher.read.links import UNKNOWN
 from thresher.read.trained import badness_model
@@ -21,7 +21,11 @@ from thresher.store.corpus import Corpus, Document
 from thresher.store.corpus import open as open_corpus
 from thresher.url import host
 
-OUTCOME_COLUMNS = ("url", "host", "bytes", "outcome", "detail", "depth", "source", "language")
+OUTCOME_COLUMNS = ("url", "host", "bytes", "outcome", "reason", "detail", "depth", "source", "language")
+LISTINGS: tuple[Via, ...] = (
+    "sitemap",
+    "feed",
+)  # pages that only list others; so they are called as outcomes, too
 LINK_COLUMNS = ("source", "target", "rel", "anchor", "boilerplate", "in_text", "source_badness")
 
 Numbers = NDArray[np.int64]
@@ -40,10 +44,12 @@ class Record(NamedTuple):
     anchors: list[str]  # of links, like the next two
     boilerplate: NDArray[np.float64]
     in_text: NDArray[np.bool_]
+    rels: dict[int, str]  # by the places of those links that have one
     badness: NDArray[np.float64]  # of pages, for the language of the crawl or of `worth`; NaN where unknown
     redirects: NDArray[np.bool_]
     languages: list[str]  # of pages, "" where there is none
     language: str  # that `worth` is for
+    listings: dict[int, Via]  # which URLs are sitemaps and feeds
     sitemaps: dict[str, list[int]]  # that the robots.txt of a host tells of
     numbers: dict[str, int]  # of URLs without their schemes
 
@@ -54,7 +60,12 @@ class Record(NamedTuple):
     def link(self, place: int) -> Link:
         """A link as it stands on its page."""
         boilerplate, in_text = float(self.boilerplate[place]), bool(self.in_text[place])
-        return Link(self.urls[self.targets[place]], self.anchors[place], boilerplate, in_text)
+        rel = self.rels.get(place, "")
+        return Link(self.urls[self.targets[place]], self.anchors[place], boilerplate, in_text, rel)
+
+    def via(self, number: int) -> Via:
+        """How URLs come that this one leads to."""
+        return "redirect" if self.redirects[number] else self.listings.get(number, "page")
 
     def number(self, url: str) -> int:
         """The number of a URL that was fetched."""
@@ -81,7 +92,8 @@ def load_each(directory: Path, languages: Iterable[str]) -> Iterator[Record]:
     if not urls:
         raise ConfigError(f"{directory} has no pages yet; crawl it first: thresher crawl {directory}")
     numbers = {_key(url): number for number, url in enumerate(urls)}
-    starts, targets, anchors, boilerplate, in_text, badness = _links(corpus, outcomes, numbers)
+    starts, targets, anchors, boilerplate, in_text, rels, badness = _links(corpus, outcomes, numbers)
+    listings = {kind: kind for kind in LISTINGS}
     record = Record(
         urls=urls,
         hosts=_column(outcomes, "host"),
@@ -93,10 +105,16 @@ def load_each(directory: Path, languages: Iterable[str]) -> Iterator[Record]:
         anchors=anchors,
         boilerplate=boilerplate,
         in_text=in_text,
+        rels=rels,
         badness=badness,
         redirects=np.array([outcome == "redirect" for outcome in _column(outcomes, "outcome")]),
         languages=[language or "" for language in _column(outcomes, "language")],
         language=corpus.config.language,
+        listings={
+            number: listings[reason]
+            for number, reason in enumerate(_column(outcomes, "reason"))
+            if reason in listings
+        },
         sitemaps=_sitemaps(outcomes),
         numbers=numbers,
     )
@@ -151,22 +169,22 @@ def _twins(outcomes: pa.Table) -> Numbers:
 
 def _links(corpus: Corpus, outcomes: pa.Table, numbers: dict[str, int]) -> tuple[Any, ...]:
     """Where the links of each page begin, the columns of links between URLs that were fetched, and Badness."""
-    rows: list[tuple[int, int, str, float, bool]] = []
+    rows: list[tuple[int, int, str, float, bool, str]] = []
     badness = np.full(len(outcomes), np.nan)
     ends = zip(_column(outcomes, "outcome"), _column(outcomes, "detail"), strict=True)
     for number, (outcome, detail) in enumerate(ends):
         if outcome == "redirect" and (target := numbers.get(_key(detail))) is not None:
-            rows.append((number, target, "", UNKNOWN, False))
+            rows.append((number, target, "", UNKNOWN, False, ""))
     for batch in corpus.batches("links", LINK_COLUMNS):
         for source, target, rel, anchor, boilerplate, in_text, bad in zip(
             *(_column(batch, name) for name in LINK_COLUMNS), strict=True
         ):
             first, second = numbers.get(_key(source)), numbers.get(_key(target))
             if first is not None and second is not None and "nofollow" not in (rel or ""):
-                rows.append((first, second, anchor, boilerplate, in_text))
+                rows.append((first, second, anchor, boilerplate, in_text, rel or ""))
                 badness[first] = np.nan if bad is None else bad
     rows.sort(key=lambda row: row[0])  # stable: a page's links stay in their order
-    sources, targets, anchors, scores, in_text = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    sources, targets, anchors, scores, in_text, rels = zip(*rows, strict=True) if rows else ((),) * 6
     starts = np.searchsorted(np.array(sources, np.int64), np.arange(len(outcomes) + 1))
     return (
         starts,
@@ -174,6 +192,7 @@ def _links(corpus: Corpus, outcomes: pa.Table, numbers: dict[str, int]) -> tuple
         list(anchors),
         np.array(scores, np.float64),
         np.array(in_text, np.bool_),
+        {place: rel for place, rel in enumerate(rels) if rel},
         badness,
     )
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import count
 from random import Random
 from typing import NamedTuple
 
@@ -21,13 +22,14 @@ from thresher.config import Budget, Policy
 from thresher.crawl.frontier import Frontier
 from thresher.crawl.guide import Guide, guided
 from thresher.crawl.priority import Source
-from thresher.crawl.state import State
+from thresher.crawl.state import Nowhere
 from thresher.crawl.yields import Closing, Yields
 from thresher.lab.record import Record
 from thresher.page import Candidate
 from thresher.url import domain
 
 FURTHER = 3  # times the download of the ideal that a harvest is looked at
+SCATTER = 0.5  # of the logarithm of latencies: two thirds are from 0.5 to 1.5 times the mean
 
 Numbers = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -38,7 +40,7 @@ class Terms(NamedTuple):
 
     delay: float = 0.0  # seconds between two requests to a host
     connections: int = 1
-    latency: float = 0.2  # seconds that an answer takes
+    latency: float = 0.2  # seconds that an answer takes, on average
     bytes: int = 0  # when to stop; 0: when nothing is left
     seed: int = 1  # of chance
 
@@ -53,28 +55,6 @@ class Harvest(NamedTuple):
     closed_hosts: int = 0
 
 
-class Nowhere(State):
-    """A state for a crawl that need not be remembered."""
-
-    def __init__(self) -> None:
-        pass
-
-    def get(self, key: bytes) -> bytes | None:  # noqa: ARG002
-        return None
-
-    def put(self, key: bytes, value: bytes) -> None:
-        pass
-
-    def delete(self, key: bytes) -> None:
-        pass
-
-    def committed(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:  # noqa: ARG002
-        return iter(())
-
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:  # noqa: ARG002
-        return iter(())
-
-
 class Simulation:
     """One crawl of a recorded web. `run` is the loop of `thresher.crawl.loop` with all that costs time left out."""
 
@@ -83,12 +63,14 @@ class Simulation:
         self._terms = terms
         self._now = 0.0
         self._yields = Yields(Nowhere())
-        random = Random(terms.seed)
-        usual, turns = guided(policy, record.language, Nowhere(), self._yields, random)
+        # Apart from the chance of the policy: how long answers take has no say in what that draws.
+        self._answers = Random(f"answers {terms.seed}")
+        usual, turns = guided(policy, record.language, Nowhere(), self._yields, Random(terms.seed))
         self._guide = guide or usual
         self._frontier = Frontier(Nowhere(), lambda: self._now, self._guide, turns)
         self._closing = Closing(policy, Budget())
         self._queued = bytearray(len(record.urls))
+        self._met: set[str] = set()  # hosts whose robots.txt is known
         self._gathered = np.zeros(len(record.urls), np.bool_)  # texts, by the first URL that has each
         self._visited: list[int] = []
         self._seconds: list[float] = []
@@ -98,19 +80,38 @@ class Simulation:
         given = [Candidate(self._record.urls[number]) for number in self._unqueued(list(seeds))]
         self._frontier.add(self._guide.given(given))
         left = self._terms.bytes or math.inf
-        under_way: list[tuple[float, int, Candidate]] = []  # in the order in which answers arrive
+        under_way: list[
+            tuple[float, int, Candidate]
+        ] = []  # in the order in which answers arrive, or were asked for
+        asked = count()
         while left > 0:
             while len(under_way) < self._terms.connections and (candidate := self._frontier.take()):
-                arrival = self._now + self._terms.latency
-                heapq.heappush(under_way, (arrival, len(self._visited) + len(under_way), candidate))
+                arrival = self._now + self._latency()
+                heapq.heappush(under_way, (arrival, next(asked), candidate))
             if under_way:
                 self._now, _, candidate = heapq.heappop(under_way)
-                left -= self._visit(candidate)
+                host = self._record.hosts[self._record.number(candidate.url)]
+                if host in self._met:
+                    left -= self._visit(candidate)
+                else:
+                    self._meet(host, candidate)
             elif (turn := self._frontier.next_turn()) is not None:
                 self._now = turn
             else:
                 break
         return self._harvest()
+
+    def _latency(self) -> float:
+        """How long the next answer takes."""
+        mean = self._terms.latency
+        return mean * self._answers.lognormvariate(-(SCATTER**2) / 2, SCATTER) if mean else 0.0
+
+    def _meet(self, host: str, candidate: Candidate) -> None:
+        """The first turn of a host goes to its robots.txt; the URL waits for the next one."""
+        self._met.add(host)
+        self._frontier.add(self._sitemaps(host, candidate.depth + 1))
+        self._frontier.put_back(candidate)
+        self._frontier.free(host, self._now + self._terms.delay)
 
     def _visit(self, candidate: Candidate) -> int:
         """A page arrives: what it gives is learnt, and its links are queued. Returns the bytes received."""
@@ -122,8 +123,6 @@ class Simulation:
         gained = 0 if self._gathered[twin] else int(record.worth[number])
         self._gathered[twin] |= gained > 0
         received = int(record.bytes[number])
-        if not self._yields.hosts[host].pages:
-            self._frontier.add(self._sitemaps(host, candidate.depth + 1))
         self._yields.learn(host, received, gained)
         bad = record.badness[number]
         source = Source(
@@ -154,11 +153,11 @@ class Simulation:
         if not fresh:
             return []
         links = [record.link(int(record.starts[number]) + place) for place in fresh.values()]
-        depth = candidate.depth + 1
-        if record.redirects[number]:
-            onward = [replace(candidate, url=link.url, depth=depth, via="redirect") for link in links]
+        via = record.via(number)
+        if via == "redirect":
+            onward = [replace(candidate, url=link.url, source=candidate.url, via=via) for link in links]
             return self._guide.given(onward)
-        found = [Candidate(link.url, candidate.url, "page", depth) for link in links]
+        found = [Candidate(link.url, candidate.url, via, candidate.depth + 1) for link in links]
         return self._guide.found(found, source, links)
 
     def _sitemaps(self, host: str, depth: int) -> list[Candidate]:

@@ -27,6 +27,7 @@ from thresher.lab.toyweb.oracle import forbidden, owner, seeds
 from thresher.lab.toyweb.pages import planned_size
 from thresher.lab.toyweb.plan import TEXT_FATES, Article, Spot, article, locate
 from thresher.lab.toyweb.web import ToyWeb
+from thresher.page import Via
 from thresher.url import canonical
 
 TRAP_URLS = 200  # of a host: calendars and sessions have no end
@@ -59,7 +60,9 @@ def record_of(web: ToyWeb, *, trap_urls: int = TRAP_URLS) -> Record:
         anchors=walk.anchors,
         boilerplate=reading.boilerplate[sources, places],
         in_text=reading.in_text[sources, places],
+        rels={},
         badness=reading.badness[outline.likes],
+        listings=walk.listings,
         sitemaps={name: ranks[numbers].tolist() for name, numbers in walk.sitemaps.items() if numbers},
         numbers={key: int(ranks[number]) for key, number in walk.numbers.items() if number >= 0},
         redirects=np.frombuffer(walk.redirects, np.uint8).astype(np.bool_),
@@ -89,6 +92,7 @@ class _Walk:
         self.order = array("q")
         self.hosts: list[str] = []
         self.redirects = bytearray()
+        self.listings: dict[int, Via] = {}
         self.outline = (array("q"), array("q"), array("q"), array("q"))  # the columns of `Outline`
         self.spent = array("q")  # bytes beside those of a page
         self.worth = array("q")
@@ -173,6 +177,8 @@ class _Walk:
         links = _links(web, spot)
         if page_status(spot) == OK and not asks.nofollow:
             self._follow(name, url, spot, links)
+        if spot.kind in FILES:
+            self.listings[len(self.starts) - 1] = "feed" if spot.kind == "feed" else "sitemap"
         like = _like(web, spot, page, compressed=spot.home.encoding in self._fetch.encodings)
         outline = (
             self.likes.setdefault(like, len(self.likes)),

@@ -29,8 +29,9 @@ from thresher.crawl.learned import forecast as to
 from thresher.crawl.learned import layout as at
 from thresher.crawl.learned.guide import Learned
 from thresher.crawl.learned.trees import DATA, Trees, packed
+from thresher.crawl.state import Nowhere
 from thresher.lab.record import Record, load_each
-from thresher.lab.simulate import FURTHER, Nowhere, Simulation, Terms, area, ideal
+from thresher.lab.simulate import FURTHER, Simulation, Terms, area, ideal
 from thresher.page import Candidate
 from thresher.store.corpus import open as open_corpus
 

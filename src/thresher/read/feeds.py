@@ -3,6 +3,9 @@
 Both are full of faults that stop an XML parser, and an XML parser is full of features (entities, external
 documents) that nobody wants to offer to strangers. A linear scan for the few elements that carry links
 reads what stands before and after a fault, and expands nothing.
+
+What they tell of a page beside its address goes into the `rel` of its link, a mark for each: `lastmod=2026-01-02`,
+`hreflang=cs`, `changefreq=daily`, `priority=0.8`. What is malformed is no mark.
 """
 
 from __future__ import annotations
@@ -11,9 +14,13 @@ import codecs
 import html
 import re
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import Literal
 
+from msgspec.structs import replace
+
 from thresher.page import Link
+from thresher.read.dates import DAY, credible_date
 from thresher.url import canonical, domain, host
 
 MAX_ANCHOR = 300  # characters of a title
@@ -34,9 +41,16 @@ _ROOT = re.compile(r"<(?:[\w.-]++:)?(urlset|sitemapindex|rss|feed|RDF)[\s/>]", r
 
 # The tags that matter: (slash, prefix, name, attributes). An unclosed one ends where the next begins.
 _TAG = r"<(?:!--|!\[CDATA\[|({slash})(?:([\w.-]++):)?({names})(?=[\s/>])([^<>]*+)>?)"
-_SITEMAP_TAG = re.compile(_TAG.format(slash="", names="loc|link|sitemap|sitemapindex|urlset"))
-_FEED_TAG = re.compile(_TAG.format(slash="/?", names="link|title|guid|item|entry|source"))
+_FACTS = ("lastmod", "changefreq", "priority")  # of entries of sitemaps
+_DATES = ("pubDate", "published", "updated", "date")  # of items of feeds, in whatever namespace
+_SITEMAP_TAG = re.compile(
+    _TAG.format(slash="", names=f"loc|link|url|sitemap|sitemapindex|urlset|{'|'.join(_FACTS)}")
+)
+_FEED_TAG = re.compile(_TAG.format(slash="/?", names=f"link|title|guid|item|entry|source|{'|'.join(_DATES)}"))
 _ATTRIBUTE = re.compile(r"(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:[-_][a-z0-9]{2,8}){0,2}", re.IGNORECASE)
+_FREQUENCY = re.compile(r"always|hourly|daily|weekly|monthly|yearly|never")
+_PRIORITY = re.compile(r"0?\.\d{1,3}|[01](?:\.0{0,3})?")
 _REFERENCE = re.compile(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
 
 
@@ -56,15 +70,18 @@ def kind_of(head: bytes) -> Literal["sitemap", "feed", ""]:
     return "sitemap" if root[1].lower() in ("urlset", "sitemapindex") else "feed"
 
 
-def links(body: bytes, base_url: str, kind: Literal["sitemap", "feed"], max_links: int) -> tuple[Link, ...]:
+def links(
+    body: bytes, base_url: str, kind: Literal["sitemap", "feed"], max_links: int, now: float = inf
+) -> tuple[Link, ...]:
     """The first `max_links` distinct links of a sitemap or a feed; any bytes have some or none.
 
-    A sitemap speaks for its own registered domain only; a feed may link anywhere.
+    A sitemap speaks for its own registered domain only; a feed may link anywhere. Dates after `now`, the Unix time
+    of the visit, are not believed.
     """
     text = _decoded(body)
     if kind == "feed":
-        return _distinct(_feed_links(text, base_url), max_links)
-    return _distinct(_of_domain(base_url, _sitemap_links(text, base_url)), max_links)
+        return _distinct(_feed_links(text, base_url, now), max_links)
+    return _distinct(_of_domain(base_url, _sitemap_links(text, base_url, now)), max_links)
 
 
 def text_sitemap(body: bytes, base_url: str, max_links: int) -> tuple[Link, ...]:
@@ -73,35 +90,65 @@ def text_sitemap(body: bytes, base_url: str, max_links: int) -> tuple[Link, ...]
     return _distinct(_of_domain(base_url, map(_link, lines)), max_links)
 
 
-def _sitemap_links(text: str, base_url: str) -> Iterator[Link | None]:
+def _sitemap_links(text: str, base_url: str, now: float) -> Iterator[Link | None]:
+    """The links of each entry, and the same again with what is told of one later on."""
     own_prefix, rel = None, ""
+    page: Link | None = None  # of the entry, once that has told it …
+    marks: dict[str, str] = {}  # … and what was told before
     for tag in _tags(_SITEMAP_TAG, text):
         _, prefix, name, attributes = tag.groups()
         if name == "link":
             alternate = _attributes(attributes)
             if "hreflang" in alternate:
-                yield _link(alternate.get("href", ""), base_url, rel="alternate")
+                mark = f"alternate {_language_mark(alternate['hreflang'])}".rstrip()
+                yield _link(alternate.get("href", ""), base_url, rel=mark)
         elif name in ("sitemapindex", "urlset"):
             own_prefix, rel = prefix, "sitemap" if name == "sitemapindex" else ""
         elif prefix in (None, own_prefix):  # <image:loc> and the like name no page
+            content = _content(text, tag.end()).partition("<")[0].strip()
+            if name in ("url", "sitemap"):
+                page, marks = None, {}
+            if name in _FACTS:
+                if mark := _mark(name, content, now):
+                    marks[name] = mark
+                    yield replace(page, rel=mark) if page else None
             # A <sitemap> usually has a <loc>, but some write the URL without.
-            url = _content(text, tag.end()).partition("<")[0].strip()
-            if url:
-                yield _link(url, base_url if url.startswith("/") else None, rel=rel)
+            elif content and name != "url":
+                base = base_url if content.startswith("/") else None
+                page = _link(content, base, rel=" ".join(filter(None, (rel, *marks.values()))))
+                yield page
 
 
-def _feed_links(text: str, base_url: str) -> Iterator[Link | None]:
+def _mark(name: str, content: str, now: float) -> str:
+    """What an entry tells of its page, as a mark of the link; "" if it cannot be meant."""
+    if name == "lastmod":
+        return _date_mark((content,), now)
+    form = _FREQUENCY if name == "changefreq" else _PRIORITY
+    return f"{name}={content}" if form.fullmatch(content) else ""
+
+
+def _date_mark(candidates: Iterable[str], now: float) -> str:
+    day = credible_date(candidates, now)[:DAY]
+    return f"lastmod={day}" if day else ""
+
+
+def _language_mark(code: str) -> str:
+    return f"hreflang={code.lower()}" if _LANGUAGE.fullmatch(code) else ""
+
+
+def _feed_links(text: str, base_url: str, now: float) -> Iterator[Link | None]:
     """The links of each item; where it has none, its identifier if that is a URL."""
     item_prefix: str | None = None
     in_item = in_source = False
     title = guid = ""
     urls: list[str] = []
+    dates: list[str] = []
     for tag in _tags(_FEED_TAG, text):
         slash, prefix, name, attributes = tag.groups()
         if name in ("item", "entry"):
-            yield from _item_links(urls, guid, title, base_url)
+            yield from _item_links(urls, guid, title, _date_mark(dates, now), base_url)
             in_item, in_source, item_prefix = not slash, False, prefix
-            title, guid, urls = "", "", []
+            title, guid, urls, dates = "", "", [], []
         elif name == "source":  # another feed that the item was taken from, with a title and links of its own
             in_source = not slash and not attributes.endswith("/")
         elif slash or in_source or not in_item:
@@ -109,17 +156,19 @@ def _feed_links(text: str, base_url: str) -> Iterator[Link | None]:
         elif name == "link":
             url = _content(text, tag.end()).strip() if prefix == item_prefix else ""
             urls.append(url or _page_of(_attributes(attributes)))
+        elif name in _DATES:
+            dates.append(_content(text, tag.end()))
         elif prefix == item_prefix and name == "title":
             title = title or _title(_content(text, tag.end()))
         elif prefix == item_prefix:
             guid = _content(text, tag.end()).strip()
-    yield from _item_links(urls, guid, title, base_url)
+    yield from _item_links(urls, guid, title, _date_mark(dates, now), base_url)
 
 
-def _item_links(urls: list[str], guid: str, title: str, base_url: str) -> Iterator[Link | None]:
-    found = [_link(url, base_url, anchor=title) for url in urls if url]
+def _item_links(urls: list[str], guid: str, title: str, mark: str, base_url: str) -> Iterator[Link | None]:
+    found = [_link(url, base_url, title, mark) for url in urls if url]
     # isPermaLink is not asked: many items whose only URL is their guid have it wrong.
-    return iter(found or ([_link(guid, anchor=title)] if guid else []))
+    return iter(found or ([_link(guid, anchor=title, rel=mark)] if guid else []))
 
 
 def _page_of(attributes: dict[str, str]) -> str:
@@ -189,8 +238,19 @@ def _distinct(found: Iterable[Link | None], max_links: int) -> tuple[Link, ...]:
         if len(by_url) >= max_links:
             break
         if link:
-            by_url.setdefault(link.url, link)
+            earlier = by_url.get(link.url)
+            by_url[link.url] = _joined(earlier, link) if earlier else link
     return tuple(by_url.values())
+
+
+def _joined(one: Link, other: Link) -> Link:
+    """A link with the marks of another to the same URL; where both tell the same, the first is believed."""
+    if not other.rel or other.rel == one.rel:
+        return one
+    marks = one.rel.split()
+    told = {mark.partition("=")[0] for mark in marks}
+    more = [mark for mark in other.rel.split() if mark.partition("=")[0] not in told]
+    return replace(one, rel=" ".join((*marks, *more))) if more else one
 
 
 def _decoded(body: bytes) -> str:

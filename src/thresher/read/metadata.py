@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import TypeAlias
 
 from thresher.page import Metadata
+from thresher.read.dates import DAY, MONTHS, credible_date
 from thresher.read.json_ld import MAX_VALUES, described
 from thresher.read.text import one_line
 
@@ -22,12 +22,8 @@ MAX_AUTHOR = 200
 MAX_SITE_NAME = 100
 MAX_NAME = 80  # characters of one author
 MAX_WORDS = 8  # of one author: what is longer is a sentence
-MAX_CODE = 64  # characters of a date or of a language's tag
+MAX_CODE = 64  # characters of a language's tag
 MAX_PEOPLE = 3  # in bylines; more of them belong to teasers or comments
-EARLIEST = date(1990, 1, 1).toordinal()  # no page is older than the web
-LATEST = 2  # days after the visit: zones, and articles of tomorrow's paper
-WIDEST_ZONE = timedelta(hours=14)
-DAY = len("2026-03-01")
 
 _PUBLISHED = (
     *("article:published_time", "og:article:published_time", "ld:date_published", "datepublished"),
@@ -77,8 +73,8 @@ def metadata(
     return Metadata(
         title=_title(said, sites),
         author="; ".join(_authors(said, bylines, sites)),
-        published=_date(_values(said, _PUBLISHED), now) or _first_shown(times, now),
-        modified=_date(_values(said, _MODIFIED), now),
+        published=credible_date(_values(said, _PUBLISHED), now) or _first_shown(times, now),
+        modified=credible_date(_values(said, _MODIFIED), now),
         site_name=sites[0] if sites else "",
         language_declared=next(filter(None, map(_language, _values(said, _LANGUAGE))), ""),
     )
@@ -148,74 +144,16 @@ def _without(title: str, name: str) -> str:
 
 # Dates
 
-_DAYS = "mon|tue|wed|thu|fri|sat|sun"
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_YEAR = r"(?P<y>\d{4})(?!\d)"
-_DATES = tuple(
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        r"(?P<y>\d{4})([-/. ])(?P<m>\d\d?)\2(?P<d>\d\d?)(?!\d)",
-        r"(?P<y>\d{4})(?P<m>\d\d)(?P<d>\d\d)(?=\d{6}(?!\d)|\D|$)",
-        rf"(?:[a-z]{{3,9}}\.?,?\s+)?(?P<d>\d\d?)[\s-]+(?P<m>[a-z]{{3,9}})\.?,?[\s-]+{_YEAR}",
-        rf"(?:[a-z]{{3,9}},\s+)?(?P<m>[a-z]{{3,9}})\.?\s+(?P<d>\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}",
-        # Of 14/3/2026 and 3/14/2026 one number must be the day, of 3/3/2026 both are the same.
-        rf"(?P<d>1[3-9]|[23]\d)([-/.])(?P<m>\d\d?)\2{_YEAR}",
-        rf"(?P<m>\d\d?)([-/.])(?P<d>1[3-9]|[23]\d)\2{_YEAR}",
-        rf"(?P<d>(?P<m>\d\d?))([-/.])(?P=m)\3{_YEAR}",
-    )
-)
-_CLOCK = re.compile(
-    r"(?:T|,?\s+)(\d\d?):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?\s*(?:(?:GMT|UTC|Z)?([+-]\d\d:?\d\d)|(?:GMT|UTC|Z)\b)",
-    re.IGNORECASE,
-)
-_EPOCH = date(1970, 1, 1).toordinal()
-
 
 def _first_shown(times: Sequence[tuple[str, str]], now: float) -> str:
     """The first date that readers see, if none is earlier: teasers go back in time, comments forward."""
-    dates = [shown for attribute, text in times if (shown := _date((attribute, text), now))]
+    dates = [shown for attribute, text in times if (shown := credible_date((attribute, text), now))]
     return dates[0] if dates and dates[0][:DAY] == min(dates)[:DAY] else ""
-
-
-def _date(candidates: Iterable[str], now: float) -> str:
-    """The first date that can be that of a page visited now, in ISO 8601, or ""."""
-    latest = now / 86400 + _EPOCH + LATEST
-    for text in candidates:
-        moment = _moment(text[:MAX_CODE].strip())
-        if moment and EARLIEST <= moment.toordinal() <= latest:
-            offset = moment.utcoffset()
-            if offset is None or abs(offset) > WIDEST_ZONE or offset.seconds % 60:
-                return moment.date().isoformat()  # a time somewhere in the world is none
-            return moment.isoformat(timespec="seconds")
-    return ""
-
-
-def _moment(text: str) -> datetime | None:
-    """A date, with time and zone if given, in ISO 8601, RFC 2822 or another form that means one day only."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        found = next((match for form in _DATES if (match := form.match(text))), None)
-    if not found:
-        return None
-    name = found["m"].lower()
-    month = next((number for number, month in enumerate(_MONTHS, 1) if month.startswith(name)), name)
-    day = f"{found['y']}-{month:>02}-{found['d']:>02}"
-    clock = _CLOCK.match(text, found.end())
-    time = f"T{clock[1]:>02}:{clock[2]}:{clock[3] or '00'}{clock[4] or '+00:00'}" if clock else ""
-    for iso in (day + time, day):
-        try:
-            return datetime.fromisoformat(iso)
-        except ValueError:
-            continue
-    return None
 
 
 # Authors
 
+_DAYS = "mon|tue|wed|thu|fri|sat|sun"
 _BY = re.compile(
     r"(?:(?:article|exclusive|posted|post|published|story|submitted|text|words|written)\s+)*by\b\s*:?\s*"
     r"|(?:authors?|autor(?:en|es|a|ka)?|auteur|autore|авторы?|текст|συντάκτης|作者|记者|記者|文|撰文)\s*[:：]\s*",
@@ -226,7 +164,7 @@ _VON = re.compile(r"(?:von|par|por|di|door|av|af|author|autor|auteur|автор|
 # Where a name ends: another field, an address, a date.
 _END = re.compile(
     r"[|│•·»«<>()\[\]{}【】]|//|https?:|www\.|(?<!\S)[^\s@]{0,64}@|,?\s(?:[-–—/~]+\s"
-    rf"|(?:(?:{_DAYS})[a-z]*,?\s)?(?:(?:{'|'.join(month[:3] for month in _MONTHS)})[a-z]*\.?\s)?\d"
+    rf"|(?:(?:{_DAYS})[a-z]*,?\s)?(?:(?:{'|'.join(month[:3] for month in MONTHS)})[a-z]*\.?\s)?\d"
     r"|(?:(?-i:at|on)|last updated|posted|published|reviewed|updated)\b)",
     re.IGNORECASE,
 )

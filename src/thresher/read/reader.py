@@ -44,7 +44,9 @@ def read(reply: Reply, language: str = "", settings: Reading = _DEFAULTS) -> Pag
         found = feeds.text_sitemap(body, reply.url, settings.max_links)
         kind = "sitemap" if found else "other"
     else:
-        found = () if kind == "other" else feeds.links(body, reply.url, kind, settings.max_links)
+        found = (
+            () if kind == "other" else feeds.links(body, reply.url, kind, settings.max_links, reply.fetched)
+        )
     return Page(
         url=reply.url,
         kind=kind,
