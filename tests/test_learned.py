@@ -14,7 +14,8 @@ from thresher.config import ConfigError, Policy, PolicyName
 from thresher.crawl.guide import Standing
 from thresher.crawl.learned import layout as at
 from thresher.crawl.learned.clues import Clues
-from thresher.crawl.learned.forecast import MEASURES
+from thresher.crawl.learned.experience import SLOT
+from thresher.crawl.learned.forecast import BY_HOST, MEASURES
 from thresher.crawl.learned.guide import TRIES, Learned
 from thresher.crawl.learned.homes import homes
 from thresher.crawl.learned.trees import Trees, packed, unpacked
@@ -242,6 +243,37 @@ def test_a_web_that_changes_is_learnt_anew(state: State) -> None:
     for number in range(800):
         visit(guide, f"http://a.org/{number}", 0)
     assert standing(guide, "http://a.org/9").expected < before / 2
+
+
+def test_a_place_whose_good_pages_were_found_first_is_soon_believed_in_no_more(state: State) -> None:
+    guide = Learned("cs", state)
+    for number in range(100):
+        visit(guide, f"http://a.org/{number}", 6_000)
+    before = standing(guide, "http://a.org/999").expected
+    for number in range(100, 130):
+        visit(guide, f"http://a.org/{number}", 0)
+    assert standing(guide, "http://a.org/999").expected < before / 3
+
+
+def test_a_large_page_is_no_more_evidence_than_one_of_usual_size(tmp_path: Path) -> None:
+    expected = []
+    for size in (8_000, 800_000):
+        guide = Learned("cs", State(tmp_path / str(size)))
+        visit(guide, "http://a.org/1", 0, received=size)
+        expected.append(
+            guide.outlook(*guide.clues.of(["http://a.org/2"], [b""]), np.zeros(1, np.int64)).measures
+        )
+    by_host = expected[0][0, BY_HOST], expected[1][0, BY_HOST]
+    assert by_host[0] == pytest.approx(by_host[1], rel=0.1)
+
+
+def test_a_memory_of_another_version_is_learnt_anew(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    new = standing(Learned("cs", state), "http://good.org/9")
+    state.put(SLOT + (7).to_bytes(4, "big"), b"four numbers were not enough")
+    state.commit()
+    state.close()
+    assert standing(Learned("cs", State(tmp_path)), "http://good.org/9") == new
 
 
 def test_a_share_of_the_download_goes_into_trying_what_is_new(state: State) -> None:

@@ -1,8 +1,8 @@
 """Grow the trees of the policy that learns, by crawls on paper: python -m thresher.lab.train_policy DIR…
 
 Each DIR is a crawl of all there was, in every language (`[judge] language = false, max_badness = 0`, policy bfs).
-For each language it is crawled again on paper, twice: from three of its pages and the page that leads to most
-hosts, and from that page alone. What was known of each link when it was chosen, and what it gave, is what trees are
+For each language it is crawled again on paper, from some of its pages, from the page that leads to most hosts, and
+from both. What was known of each link when it was chosen, and what it gave, is what trees are
 grown from. The policy with these trees crawls again, and so on: where a policy goes depends on what it believes,
 and it has to see what becomes of its own mistakes.
 
@@ -36,7 +36,9 @@ from thresher.page import Candidate
 from thresher.store.corpus import open as open_corpus
 
 DEPTH = 5
+TREES = 160
 ROUNDS = 2
+SEEDS = 1, 3  # good pages to start from
 LARGE_HOST = 10  # pages
 FEWEST_PAGES = 60  # good ones, of a language that is learnt from
 MOST_YIELD = 3.0
@@ -135,7 +137,7 @@ def grown(lessons: Sequence[Lesson]) -> Trees:
         "deterministic": True,
         "seed": 1,
     }
-    model = lightgbm.train(settings, lightgbm.Dataset(measures, rates, weight=weights), 80)
+    model = lightgbm.train(settings, lightgbm.Dataset(measures, rates, weight=weights), TREES)
     return joined([_complete(tree["tree_structure"]) for tree in model.dump_model()["tree_info"]])
 
 
@@ -176,7 +178,7 @@ def crawled(record: Record, seeds: Sequence[int], trees: Trees) -> tuple[float, 
 
 
 def beginnings(record: Record, dice: Random) -> Iterator[list[int]]:
-    """Where to start: some good pages and the page that leads to most hosts, and that page alone."""
+    """Where to start: the page that leads to most hosts, some good pages, or both."""
     good = np.flatnonzero(record.worth > 0).tolist()
     pages = Counter(host for host, language in zip(record.hosts, record.languages, strict=True) if language)
     large = {host for host, count in pages.items() if count >= LARGE_HOST}
@@ -184,8 +186,11 @@ def beginnings(record: Record, dice: Random) -> Iterator[list[int]]:
         range(len(record.urls)),
         key=lambda number: len(large & {record.hosts[link] for link in record.links(number)}),
     )
-    yield [hub, *dice.sample(good, min(3, len(good)))]
     yield [hub]
+    for count in SEEDS:
+        some = dice.sample(good, min(count, len(good)))
+        yield some
+        yield [hub, *some]
 
 
 def _languages(directory: Path) -> set[str]:

@@ -51,13 +51,14 @@ class Experience:
         stored = state.get(OVERALL)
         self.overall = msgspec.msgpack.decode(stored, type=Overall) if stored else Overall()
         for key, value in state.scan(SLOT):
-            slot = int.from_bytes(key[len(SLOT) :], "big")
-            self.tags[slot], *self.memory[slot] = _slot.unpack(value)
+            if len(value) == _slot.size:  # an earlier version remembered less: that is learnt anew
+                slot = int.from_bytes(key[len(SLOT) :], "big")
+                self.tags[slot], *self.memory[slot] = _slot.unpack(value)
 
-    def add(self, keys: at.Keys, received: int, text: int, ours: bool) -> None:
-        """A page came in: `keys` are those of its URL, as the only row."""
+    def add(self, keys: at.Keys, received: int, text: int, ours: bool, guessed: float) -> None:
+        """A page came in: `keys` are those of its URL, as the only row; its yield was guessed before."""
         cost = received + REQUEST
-        count = remember(keys, 0, self.memory, self.tags, text, cost, ours, self._slots)
+        count = remember(keys, 0, self.memory, self.tags, text, cost, ours, guessed, self._slots)
         self._changed.update(self._slots[:count].tolist())
         overall = self.overall
         overall.text = FADE * overall.text + text

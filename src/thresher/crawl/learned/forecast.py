@@ -15,19 +15,22 @@ from thresher.read.scan.forest import add_votes
 from thresher.read.scan.kernel import BYTES, FLOATS, GRID, NOTHING, NUMBER, NUMBERS, inner, kernel
 
 # Columns of the memory under a key: sums over pages, of which the older count less and less.
-TEXT, COST, PAGES, OURS, FOUND_BEHIND = range(5)
-COLUMNS = 5
+TEXT, COST, PAGES, OURS, FOUND_BEHIND, SIZE, LATE_TEXT, LATE_COST, LATE_EXPECTED = range(9)
+COLUMNS = 9
 SLOTS = 1 << 21
 
 REQUEST = 1_000.0  # bytes that a request costs beside the body it brings
 FIRM = 15_000.0  # bytes after which a mean is as much its own as what it starts from
+USUAL_COST = 8_000.0  # of a page that counts in full
 FIRM_PAGES = 3.0
 FIRM_BEHIND = 3_000.0
 BEHIND_AT_HOME = 0.4  # more, where something speaks for our language
 AT_FIRST, OURS_AT_FIRST, BEHIND_AT_FIRST = 0.1, 0.2, 0.1  # what is thought of hosts before there were any
 FIRST_PAGES = 2.5  # of a host, those that tell of hosts that are new
 MOST_BEHIND = 2.0  # text that lies behind a page, per byte of it, that counts
-FADE = 1.0 - 1.0 / 400  # what a page less recent by one counts under the same key
+FADE = 1.0 - 1.0 / 400  # what a page less recent by one counts under the same key …
+LATE_FADE = 0.93  # … and in what came of the last ones
+SURPRISING = 30_000.0  # bytes of text by which one must be wrong to be half as sure
 KILO = 1_000.0
 LITTLE = 0.002  # text per byte that is as good as none
 
@@ -44,12 +47,14 @@ TOLD = 16  # … the notes of the link …
     BEHIND, BEHIND_HOST,
 ) = range(TOLD + at.NOTES, TOLD + at.NOTES + 15)  # fmt: skip
 # … their size in kilobytes, two of the above as multiples of what is usual, whether there are none yet, and on the
-# same host those whose links stand alike, have words and names as long, and stood on pages of the same kind.
+# same host those whose links stand alike, have words and names as long, and stood on pages of the same kind; and
+# what came last.
 (
     PAGE_SIZE, FOLDER_RATIO, WORD_RATIO, IS_NEW,
     BY_HOST_SETTING, BY_HOST_ANCHOR, BY_HOST_PARENT, BY_NAME_LENGTH, COMBINED,
-) = range(BEHIND_HOST + 1, BEHIND_HOST + 10)  # fmt: skip
-MEASURES = COMBINED + 1
+    LATE_BY_HOST, LATE_BY_PATTERN, LATE_BY_FOLDER,
+) = range(BEHIND_HOST + 1, BEHIND_HOST + 13)  # fmt: skip
+MEASURES = LATE_BY_FOLDER + 1
 
 _KEYS = types.Array(types.uint64, 2, "C")
 _MEMORY = types.Array(types.float32, 2, "C")
@@ -81,7 +86,19 @@ def share(memory, slot, before):
 @inner
 def behind(memory, slot, before):
     """Text that lies behind pages under a key, per byte of them."""
-    return (memory[slot, FOUND_BEHIND] + FIRM_BEHIND * before) / (memory[slot, COST] + FIRM_BEHIND)
+    return (memory[slot, FOUND_BEHIND] + FIRM_BEHIND * before) / (memory[slot, SIZE] + FIRM_BEHIND)
+
+
+@inner
+def late(memory, slot, before):
+    """Text per byte of the last pages under a key."""
+    return (memory[slot, LATE_TEXT] + FIRM * before) / (memory[slot, LATE_COST] + FIRM)
+
+
+@inner
+def surprise(memory, slot, before):
+    """How many times what was expected of them the last pages under a key gave."""
+    return (memory[slot, LATE_TEXT] + SURPRISING * before) / (memory[slot, LATE_EXPECTED] + SURPRISING)
 
 
 @inner
@@ -183,13 +200,18 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
     behind_pattern = behind(memory, pattern, behind_host)
     out[to, BEHIND] = min(behind(memory, third, behind_pattern), MOST_BEHIND)
     out[to, BEHIND_HOST] = behind_host
-    out[to, PAGE_SIZE] = memory[pattern, COST] / max(1.0, memory[pattern, PAGES]) / KILO
+    out[to, PAGE_SIZE] = memory[pattern, SIZE] / max(1.0, memory[pattern, PAGES]) / KILO
     out[to, FOLDER_RATIO] = by_third / max(g, 1e-3)
     out[to, WORD_RATIO] = out[to, WORST_WORD] / max(g, 1e-3)
+    out[to, LATE_BY_HOST] = late(memory, host, by_host)
+    out[to, LATE_BY_PATTERN] = late(memory, pattern, by_pattern)
+    out[to, LATE_BY_FOLDER] = late(memory, third, by_third)
     out[to, IS_NEW] = memory[pattern, PAGES] < 0.5
 
 
-@kernel(NOTHING, _KEYS, GRID, NUMBERS, _MEMORY, _TAGS, FLOATS, NUMBER, BYTES, FLOATS, FLOATS, GRID, FLOATS)
+@kernel(
+    NOTHING, _KEYS, GRID, NUMBERS, _MEMORY, _TAGS, FLOATS, NUMBER, BYTES, FLOATS, FLOATS, GRID, FLOATS, FLOATS
+)
 def forecast(
     keys: at.Keys,
     notes: NDArray[np.float64],
@@ -202,21 +224,28 @@ def forecast(
     bounds: NDArray[np.float64],
     values: NDArray[np.float64],
     measures: NDArray[np.float64],
+    guessed: NDArray[np.float64],
     expected: NDArray[np.float64],
 ) -> None:
-    """The text per byte to expect of some links, and the measures it was told by."""
+    """The text per byte to expect of some links, and the measures it was told by.
+
+    `guessed` is what trees say; it is corrected by how wrong they were lately about the host and the folder.
+    """
     for number in range(len(rows)):
         measure(keys, rows[number], notes, memory, tags, overall[0], overall[1], measures, number)
     places = np.arange(len(rows)).astype(np.uint64)
     inner_nodes = (1 << depth) - 1
     trees = len(columns) // inner_nodes
-    expected[:] = 0.0
-    add_votes(measures, places, 0, trees, depth, columns, bounds, values, expected)
+    guessed[:] = 0.0
+    add_votes(measures, places, 0, trees, depth, columns, bounds, values, guessed)
     for number in range(len(rows)):
-        expected[number] = max(expected[number], 0.0)
+        guessed[number] = max(guessed[number], 0.0)
+        folder = slot_of(keys[rows[number], at.THIRD_FOLDER], tags)
+        host = slot_of(keys[rows[number], at.HOST], tags)
+        expected[number] = guessed[number] * surprise(memory, folder, surprise(memory, host, 1.0))
 
 
-@kernel(NUMBER, _KEYS, NUMBER, _MEMORY, _TAGS, types.float64, types.float64, types.float64, NUMBERS)
+@kernel(NUMBER, _KEYS, NUMBER, _MEMORY, _TAGS, *[types.float64] * 4, NUMBERS)
 def remember(
     keys: at.Keys,
     row: int,
@@ -225,13 +254,16 @@ def remember(
     text: float,
     cost: float,
     ours: float,
+    guessed: float,
     changed: NDArray[np.int64],
 ) -> int:
     """Add a page to the memory under each of its keys; `changed` gets the slots, the result is how many.
 
-    A key whose slot belongs to another wears that one down, and has the slot once little is left of it.
+    A large page counts as one of usual size: it is one piece of evidence, not many. A key whose slot belongs to
+    another wears that one down, and has the slot once little is left of it.
     """
     count = 0
+    scale = min(1.0, USUAL_COST / cost)
     known = memory[slot_of(keys[row, at.HOST], tags), PAGES] > FIRST_PAGES
     for column in range(at.KEYS):
         key = keys[row, column]
@@ -252,10 +284,16 @@ def remember(
                 for each in range(COLUMNS):
                     memory[slot, each] = 0.0
         if tags[slot] == tag:
-            for each in range(COLUMNS):
+            for each in range(LATE_TEXT):
                 memory[slot, each] *= FADE
-            memory[slot, TEXT] += text
-            memory[slot, COST] += cost
+            for each in range(LATE_TEXT, COLUMNS):
+                memory[slot, each] *= LATE_FADE
+            memory[slot, TEXT] += scale * text
+            memory[slot, COST] += scale * cost
+            memory[slot, SIZE] += cost
+            memory[slot, LATE_TEXT] += scale * text
+            memory[slot, LATE_COST] += scale * cost
+            memory[slot, LATE_EXPECTED] += scale * cost * guessed
             memory[slot, PAGES] += 1.0
             memory[slot, OURS] += ours
         changed[count] = slot

@@ -41,6 +41,7 @@ class Outlook(NamedTuple):
     """What is to be expected of some links."""
 
     expected: Reals  # text per byte
+    guessed: Reals  # the same before it was corrected by how wrong it was lately
     behind: Reals  # text that lies behind them, per byte
     is_new: Reals  # 1 where nothing of the kind was visited yet
     host_known: NDArray[np.bool_]
@@ -58,7 +59,7 @@ class Learned:
 
     def __init__(self, language: str, state: State, trees: Trees | None = None) -> None:
         self.clues = Clues(language)
-        self._trees = trees or shipped()
+        self._trees = trees  # None: those that come with the package, once they are needed
         self.experience = Experience(state)
         self._keys: at.Keys = np.zeros((ROOM, at.WIDTH), np.uint64)  # of the first URLs of lanes, …
         self._notes: Reals = np.zeros((ROOM, at.NOTES))
@@ -70,12 +71,12 @@ class Learned:
 
     def outlook(self, keys: at.Keys, notes: Reals, rows: NDArray[np.int64]) -> Outlook:
         """What to expect of the links in some rows."""
-        measures, expected = np.empty((len(rows), MEASURES)), np.empty(len(rows))
-        known = self.experience
-        forecast(keys, notes, rows, known.memory, known.tags, known.means(), *self._trees, measures, expected)
-        return Outlook(
-            expected, measures[:, BEHIND], measures[:, IS_NEW], measures[:, HOST_EVIDENCE] > 0, measures
-        )
+        measures, (guessed, expected) = np.empty((len(rows), MEASURES)), np.empty((2, len(rows)))
+        known, trees = self.experience, self._trees or shipped()
+        memory, tags, means = known.memory, known.tags, known.means()
+        forecast(keys, notes, rows, memory, tags, means, *trees, measures, guessed, expected)
+        host_known = measures[:, HOST_EVIDENCE] > 0
+        return Outlook(expected, guessed, measures[:, BEHIND], measures[:, IS_NEW], host_known, measures)
 
     # what is found
 
@@ -186,11 +187,12 @@ class Learned:
         keys, notes = self.clues.of(
             [candidate.url, candidate.source or candidate.url], [candidate.hints, b""]
         )
+        outlook = self.outlook(keys, notes, np.zeros(1, np.int64))
         if candidate.source:
             better = max(text - HAD_ANYWAY * known.overall.lately * received, 0.0)
-            onward = float(self.outlook(keys, notes, np.zeros(1, np.int64)).behind[0]) * received
+            onward = float(outlook.behind[0]) * received
             known.credit(keys[1:], GAIN * (better + ONWARD * onward))
-        known.add(keys[:1], received, text, ours)
+        known.add(keys[:1], received, text, ours, float(outlook.guessed[0]))
         if lead := self._leads.pop(candidate.url, 0.0):
             known.credit(keys[:1], GAIN * lead)
         if candidate.url in self._tried:

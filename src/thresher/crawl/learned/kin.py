@@ -32,7 +32,7 @@ class Kin:
 
     def add(self, url: str, received: int, text: int) -> None:
         """A page came in."""
-        self._experience.add(self._keys([url]), received, text, text > 0)
+        self._experience.add(self._keys([url]), received, text, text > 0, 0.0)
 
     def compared(self, urls: Sequence[str]) -> list[float]:
         """How many times what its host gave so far is to be expected of each URL."""
