@@ -55,7 +55,7 @@ class Outlook(NamedTuple):
 class Learned:
     """Expects of a link what came of those like it."""
 
-    SWEEP = 64
+    SWEEP = 16
 
     def __init__(self, language: str, state: State, trees: Trees | None = None) -> None:
         self.clues = Clues(language)
