@@ -13,9 +13,10 @@ from bench.policy_webs import Case, documents, host_numbers
 from thresher.config import Policy
 from thresher.crawl.learned.guide import Learned
 from thresher.crawl.priority import Source
+from thresher.crawl.state import Nowhere
 from thresher.lab.experiments.links import rules
 from thresher.lab.record import Record
-from thresher.lab.simulate import FURTHER, Nowhere, Simulation, Terms, ideal
+from thresher.lab.simulate import FURTHER, Simulation, Terms, ideal
 from thresher.page import Candidate, Link
 from thresher.read.links import UNKNOWN
 

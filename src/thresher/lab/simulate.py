@@ -80,9 +80,8 @@ class Simulation:
         given = [Candidate(self._record.urls[number]) for number in self._unqueued(list(seeds))]
         self._frontier.add(self._guide.given(given))
         left = self._terms.bytes or math.inf
-        under_way: list[
-            tuple[float, int, Candidate]
-        ] = []  # in the order in which answers arrive, or were asked for
+        # Visits in the order in which answers arrive, or were asked for.
+        under_way: list[tuple[float, int, Candidate]] = []
         asked = count()
         while left > 0:
             while len(under_way) < self._terms.connections and (candidate := self._frontier.take()):
