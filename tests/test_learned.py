@@ -15,7 +15,7 @@ from thresher.crawl.guide import Standing
 from thresher.crawl.learned import layout as at
 from thresher.crawl.learned.clues import Clues
 from thresher.crawl.learned.experience import SLOT
-from thresher.crawl.learned.forecast import BY_HOST, MEASURES
+from thresher.crawl.learned.forecast import BY_HOST, MEASURES, PAGES
 from thresher.crawl.learned.guide import TRIES, Learned
 from thresher.crawl.learned.homes import homes
 from thresher.crawl.learned.trees import Trees, packed, unpacked
@@ -282,7 +282,8 @@ def test_a_share_of_the_download_goes_into_trying_what_is_new(state: State) -> N
     visit(guide, "http://a.org/1", 6_000, received=100_000)
     assert guide.curious()
     new = Candidate("http://b.org/1", via="page")
-    guide.taken(new, None, curious=True)
+    (front,) = guide.fronts([new])
+    guide.taken(new, front, curious=True)
     guide.learn(new, int(100_000 * TRIES * 2), 0, ours=False)
     assert not guide.curious()
     assert standing(guide, "http://c.org/1").curiosity > 0 == standing(guide, "http://b.org/1").curiosity
@@ -290,14 +291,16 @@ def test_a_share_of_the_download_goes_into_trying_what_is_new(state: State) -> N
 
 def test_the_memory_of_a_key_wears_off_where_another_needs_its_place(state: State) -> None:
     guide = Learned("cs", state)
-    memory, tags = guide.experience.memory, guide.experience.tags
     visit(guide, "http://a.org/1", 6_000)
-    (used,) = np.nonzero(tags)
-    tags[used] += 1  # as if all that is remembered were of other keys
+    memories = guide.experience.memory, guide.experience.words
+    used = [np.flatnonzero(memory[:, -1]) for memory in memories]
+    for memory, slots in zip(memories, used, strict=True):
+        memory[slots, -1] += 1  # as if all that is remembered were of other keys
     for _ in range(3):
         visit(guide, "http://a.org/1", 6_000)
-    assert (memory[used, 2] >= 1).all()
-    assert len(np.nonzero(tags)[0]) == len(used)
+    for memory, slots in zip(memories, used, strict=True):
+        assert (memory[slots, PAGES] >= 1).all()
+        assert (np.flatnonzero(memory[:, -1]) == slots).all()
 
 
 def test_trees_grown_with_other_measures_are_refused() -> None:

@@ -5,8 +5,9 @@ of URLs that are alike: a lane keeps its order, and as more is learnt of its kin
 lanes there are, and what the first URL of each promises, the policy's guide tells.
 
 A URL's life here: `add` puts it into its lane; `take` hands it out when its host's turn has come, and the host
-rests; `free` tells when the host may have its next turn; `finish` strikes the URL off, or `put_back` returns it. A
-URL that was taken but not finished when the crawl stopped is still queued when it goes on.
+rests; `free` tells when the host may have its next turn; `finish` strikes the URL off, or `put_back` returns it;
+`reweigh` asks what its host promises now. A URL that was taken but not finished when the crawl stopped is still
+queued when it goes on.
 
 No network here and no clock but the one given, so a crawl can be simulated.
 """
@@ -35,6 +36,7 @@ NEXT = b"m/frontier"  # next host number and sequence
 
 HEAD, LEAST_HEAD = 64, 4  # candidates of a lane in memory: fewer where there are many lanes, …
 IN_MEMORY = 400_000  # … so that there are about so many in all
+MOST_LANES = 256  # of a host
 LAST_RANK = 255
 NOWHERE = Standing(0.0, 0.0, 0.0)
 
@@ -75,11 +77,11 @@ class _Host:
 
     @property
     def weight(self) -> float:
-        return max((lane.standing.weight for lane in self.lanes.values()), default=0.0)
+        return max([lane.standing.weight for lane in self.lanes.values()], default=0.0)
 
     @property
     def curiosity(self) -> float:
-        return max((lane.standing.curiosity for lane in self.lanes.values()), default=0.0)
+        return max([lane.standing.curiosity for lane in self.lanes.values()], default=0.0)
 
 
 class Frontier:
@@ -104,7 +106,8 @@ class Frontier:
         self._struck: set[bytes] = set()  # finished or moved, but on disk until the next commit
         self._counted: set[_Host] = set()  # whose record the next commit has to tell
         self._changed: set[_Lane] = set()  # with a head or a tail that the next commit makes shorter
-        self._round: deque[_Host] = deque()  # hosts in the order in which they are weighed again
+        self._round: deque[_Host] = deque()  # hosts in the order in which they are weighed again, …
+        self._due = 0  # … and how many of their lanes should have been
         self._next_host, self._next_sequence = _decode_next(state.get(NEXT) or _encode((0, 0)))
         self.queued = 0  # URLs of hosts that are open …
         self.queued_closed = 0  # … and of those that are closed
@@ -146,10 +149,8 @@ class Frontier:
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         """Queue URLs that were never queued before (that is for `Seen` to say)."""
-        hosts: dict[_Host, None] = {}
-        for candidate in candidates:
-            hosts[self._push(candidate)] = None
-        self._weigh(list(hosts))
+        hosts = list(dict.fromkeys(self._push(candidate) for candidate in candidates))
+        self._weigh(hosts, only_fresh=True)
         for host in hosts:
             if host.name not in self._turns and not host.visiting:
                 self._schedule(host)
@@ -201,33 +202,39 @@ class Frontier:
         self._guide.forget(lane.front)
         lane.front = None
 
-    def _weigh(self, hosts: list[_Host]) -> None:
-        """Ask anew what the lanes of some hosts promise, as far as their first URLs are in memory."""
-        self._weigh_lanes([(host, lane) for host in hosts for lane in host.lanes.values() if lane.head])
+    def _weigh(self, hosts: list[_Host], *, only_fresh: bool = False) -> None:
+        """Ask anew what the lanes of some hosts promise, as far as their first URLs are in memory.
+
+        Or only what those promise whose first URL is a new one.
+        """
+        lanes = [
+            (host.name, lane)
+            for host in hosts
+            for lane in host.lanes.values()
+            if lane.head and (lane.front is None or not only_fresh)
+        ]
+        fresh = [lane for _, lane in lanes if lane.front is None]
+        for lane, front in zip(fresh, self._guide.fronts([lane.head[0][1] for lane in fresh]), strict=True):
+            lane.front = front
+        standings = self._guide.standings([(name, lane.front) for name, lane in lanes])
+        for (_, lane), standing in zip(lanes, standings, strict=True):
+            lane.standing = standing
         for host in hosts:
             if host.name in self._turns:
                 self._turns.rerank(host.name, host.weight, host.curiosity)
 
-    def _weigh_lanes(self, lanes: list[tuple[_Host, _Lane]]) -> None:
-        fresh = [lane for _, lane in lanes if lane.front is None]
-        for lane, front in zip(fresh, self._guide.fronts([lane.head[0][1] for lane in fresh]), strict=True):
-            lane.front = front
-        standings = self._guide.standings([(host.name, lane.front) for host, lane in lanes])
-        for (_, lane), standing in zip(lanes, standings, strict=True):
-            lane.standing = standing
-
     def reweigh(self, name: str) -> None:
         """The record of a host has changed: ask anew what it promises, and what a few others do, in turn."""
-        host = self._hosts[name]
-        hosts, lanes = [host], 0
+        hosts = [self._hosts[name]]
+        self._due = min(self._due + self._guide.SWEEP, MOST_LANES)
         for _ in range(min(len(self._round), self._guide.SWEEP)):
-            if lanes >= self._guide.SWEEP:
+            if self._due < len(self._round[0].lanes):
                 break
             other = self._round.popleft()
             self._round.append(other)
-            if other is not host and not other.closed and other.lanes:
+            if other is not hosts[0] and not other.closed:
                 hosts.append(other)
-                lanes += len(other.lanes)
+                self._due -= len(other.lanes)
         self._weigh(hosts)
 
     def take(self) -> Candidate | None:
@@ -238,7 +245,7 @@ class Frontier:
             return None
         host = self._hosts[name]
         host.visiting = True
-        if any(not lane.head for lane in host.lanes.values()):
+        if any(lane.front is None for lane in host.lanes.values()):
             self._open(host)
         by_curiosity = curious and host.curiosity > 0
         measure = attrgetter("standing.curiosity" if by_curiosity else "standing.weight")
@@ -247,11 +254,9 @@ class Frontier:
         host.taken[candidate.url] = key, candidate
         expected = lane.standing.expected
         self._guide.taken(candidate, lane.front, curious=by_curiosity)
-        self._forget_front(lane)
+        self._forget_front(lane)  # the next one is weighed when it is known what became of this one
         if not lane.head:
             self._refill(host, lane)
-        if lane.head:
-            self._weigh_lanes([(host, lane)])
         return replace(candidate, weight=expected)
 
     @property
@@ -264,7 +269,7 @@ class Frontier:
         return self._turns.next_time()
 
     def _open(self, host: _Host) -> None:
-        """Have the first URLs of all lanes of a host in memory."""
+        """Have the first URLs of all lanes of a host in memory, and know what they promise."""
         for lane in list(host.lanes.values()):
             if not lane.head:
                 self._refill(host, lane)
@@ -299,6 +304,8 @@ class Frontier:
         host = self._hosts[name]
         host.visiting = False
         host.rest = rest
+        if not host.taken:
+            self._weigh([host], only_fresh=True)
         self._schedule(host)
 
     def under_way(self, name: str) -> int:

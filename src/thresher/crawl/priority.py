@@ -32,7 +32,6 @@ LEAST, MOST = 0.25, 2.0  # factors by the Badness of the page that links
 KEPT, NOT_KEPT = 1.5, 0.75  # … and by what became of it
 IN_TEXT, IN_BOILERPLATE = 2.0, 0.5  # by the block that the link stands in
 OURS, OTHERS = 2.0, 0.5  # for each sign of our language, and of another
-SAYINGS = 4  # signs of a URL
 DEEPER = 0.9
 ALIKE, UNLIKE = 8.0, 0.125  # the most and the least by which siblings make a link better or worse
 NEWEST, OLDEST, YEAR_OLDER = 1.5, 0.5, 0.8  # by the dates of a page's links: at most, at least, for each year
@@ -80,12 +79,13 @@ def link_context(source: Source, links: Sequence[Link]) -> list[float]:
 def url_language(source: Source, links: Sequence[Link]) -> list[float]:
     """What the URL and the words of a link say of the language of its target, before anything was learnt (H6)."""
     from thresher.crawl.learned.clues import Clues  # with numba, that the others do without
+    from thresher.crawl.learned.layout import HINTS, NOTES
 
     if not links:
         return []
     clues = Clues(source.language)
     _, notes = clues.of([link.url for link in links], [b""] * len(links))
-    says = notes[:, -SAYINGS:].tolist()
+    says = notes[:, HINTS:NOTES].tolist()
     told = [clues.tells(link.anchor, link.rel) for link in links]
     return [
         OURS ** (ours + at_home + for_ours) * OTHERS ** (other + abroad + for_other)

@@ -22,8 +22,7 @@ from thresher.url import host as host_of
 from thresher.url import tld
 
 MOST_YIELD = 3.0  # text per byte downloaded that counts as all one can hope for
-NO_HINTS = bytes([at.STEPS // 2, *[0] * (at.HINTS - 1), *bytes(4)])  # and no mark of a page that links
-_BYTES = 1 << 8 * np.arange(4)  # what each byte of a mark counts
+NO_HINTS = bytes([at.STEPS // 2, *[0] * (at.HINTS - 1), *bytes(at.MARK)])
 FEWEST_LETTERS = 12  # of an anchor in Latin letters whose language can be told
 _MANY_ANCHORS = 50_000
 
@@ -39,37 +38,27 @@ class Clues:
     def of(self, urls: Sequence[str], hints: Sequence[bytes]) -> tuple[at.Keys, NDArray[np.float64]]:
         """The keys of links, and as numbers from 0 to 1 their hints and what their URLs say, side by side."""
         encoded = [url.encode() for url in urls]
-        ends = np.cumsum([len(url) for url in encoded])
-        places = [_place(host_of(url)) for url in urls]
-        keys: at.Keys = np.zeros((len(urls), at.WIDTH), np.uint64)
-        notes: at.Notes = np.zeros((len(urls), at.NOTES))
-        given = b"".join(hint or NO_HINTS for hint in hints)
-        table = np.frombuffer(given, np.uint8).reshape(-1, len(NO_HINTS))
-        notes[:, : at.HINTS] = table[:, : at.HINTS]
-        notes /= at.STEPS
-        for row, (_, label) in enumerate(places):
-            notes[row, at.HINTS + at.AT_HOME] = label in self._homes
-            notes[row, at.HINTS + at.ABROAD] = (
-                len(label) == 2 and label not in self._homes and label not in NOBODYS
-            )
-        starts = np.array(
-            [url.index(b"/") + 2 + place for url, (place, _) in zip(encoded, places, strict=True)]
-        )
-        parents = table[:, at.HINTS :].astype(np.int64) @ _BYTES
+        lengths = np.array([len(url) for url in encoded])
+        places = np.array([_place(host_of(url), self._homes) for url in urls])
         source = np.frombuffer(b"".join(encoded), np.uint8)
-        take_all_apart(source, ends, starts, parents, self._codes, self._ours, keys, notes)
+        given = np.frombuffer(
+            b"".join([hint if len(hint) == len(NO_HINTS) else NO_HINTS for hint in hints]), np.uint8
+        )
+        keys: at.Keys = np.zeros((len(urls), at.WIDTH), np.uint64)
+        notes: at.Notes = np.zeros((len(urls), at.NOTED))
+        take_all_apart(source, given, lengths, places, self._codes, self._ours, keys, notes)
         return keys, notes
-
-    def kind(self, url: str) -> bytes:
-        """A mark for pages like this one, to be left with the hints of its links."""
-        keys, _ = self.of([url], [b""])
-        return int(keys[0, at.PATTERN] >> np.uint64(32)).to_bytes(4, "little")
 
     def tells(self, anchor: str, rel: str) -> tuple[bool, bool]:
         """Whether the words of a link, or its mark for the language of its target, tell of ours or of another."""
         _, marked, code = rel.partition("hreflang=")
         language = normalise(code.split()[0]) if marked and code.split() else anchor_language(anchor)
         return language == self._language, bool(language) and language != self._language
+
+
+def mark(keys: at.Keys) -> bytes:
+    """A mark for pages whose URLs have such keys, to be left with the hints of their links."""
+    return int(keys[at.PATTERN] >> np.uint64(32)).to_bytes(at.MARK, "little")
 
 
 def hints(
@@ -104,10 +93,12 @@ def anchor_language(anchor: str) -> str:
 
 
 @lru_cache(maxsize=200_000)
-def _place(host: str) -> tuple[int, str]:
-    """Where in a host the registered domain begins, and the last label."""
-    name = host.partition(":")[0]
-    return max(len(name) - len(domain_of(host)), 0), tld(host)
+def _place(host: str, homes: frozenset[str]) -> int:
+    """Where in a host its domain begins, and whether that is at home, or abroad; see `take_all_apart`."""
+    name, label = host.partition(":")[0], tld(host)
+    at_home = label in homes
+    abroad = len(label) == 2 and not at_home and label not in NOBODYS
+    return max(len(name) - len(domain_of(host)), 0) << 2 | abroad << 1 | at_home
 
 
 @cache

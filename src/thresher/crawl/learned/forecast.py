@@ -14,10 +14,14 @@ from thresher.crawl.learned import layout as at
 from thresher.read.scan.forest import add_votes
 from thresher.read.scan.kernel import BYTES, FLOATS, GRID, NOTHING, NUMBER, NUMBERS, inner, kernel
 
-# Columns of the memory under a key: sums over pages, of which the older count less and less.
+# Columns of the memory under a key: sums over pages, of which the older count less and less. The last column of a
+# slot tells which key has it. A slot is what a processor fetches at once; words, which are many and tell little,
+# have less of them.
 TEXT, COST, PAGES, OURS, FOUND_BEHIND, SIZE, LATE_TEXT, LATE_COST, LATE_EXPECTED = range(9)
 COLUMNS = 9
-SLOTS = 1 << 21
+WORD_COLUMNS = PAGES + 1
+SLOTS, SLOT_WIDTH = 1 << 20, 16
+WORD_SLOTS, WORD_WIDTH = 1 << 18, 4
 
 REQUEST = 1_000.0  # bytes that a request costs beside the body it brings
 FIRM = 15_000.0  # bytes after which a mean is as much its own as what it starts from
@@ -31,6 +35,9 @@ MOST_BEHIND = 2.0  # text that lies behind a page, per byte of it, that counts
 FADE = 1.0 - 1.0 / 400  # what a page less recent by one counts under the same key …
 LATE_FADE = 0.93  # … and in what came of the last ones
 SURPRISING = 30_000.0  # bytes of text by which one must be wrong to be half as sure
+LOOKAHEAD = 0.15  # what text behind a page counts, beside its own …
+CURIOUS_LOOKAHEAD = 1.0  # … and where something new is to be tried
+SEED_BONUS = 9.0  # for URLs that somebody chose
 KILO = 1_000.0
 LITTLE = 0.002  # text per byte that is as good as none
 
@@ -56,19 +63,34 @@ TOLD = 16  # … the notes of the link …
 ) = range(BEHIND_HOST + 1, BEHIND_HOST + 13)  # fmt: skip
 MEASURES = LATE_BY_FOLDER + 1
 
+# What is told of a link: the weight by which it is chosen, what would be learnt by it, the text per byte to expect
+# of it, the same as trees guess it, and what lies behind it.
+WEIGHT, CURIOSITY, EXPECTED, GUESSED, LIES_BEHIND = range(5)
+TELLINGS = 5
+
 _KEYS = types.Array(types.uint64, 2, "C")
 _MEMORY = types.Array(types.float32, 2, "C")
-_TAGS = types.Array(types.uint32, 1, "C")
-_MASK = np.uint64(SLOTS - 1)
-_TAG = np.uint64(32)
+TAG = np.uint64(40)  # what is above are as many bits as a number of a slot can hold
 _NONE = np.uint64(0)
 
 
 @inner
-def slot_of(key, tags):
+def place_of(key, memory):
+    """The slot that a key may have."""
+    return key & np.uint64(len(memory) - 1)
+
+
+@inner
+def tag_of(key):
+    """What tells a key from others with the same slot."""
+    return np.float32(key >> TAG)
+
+
+@inner
+def slot_of(key, memory):
     """Where the memory of a key is, or 0 if there is none."""
-    slot = key & _MASK
-    return slot if key != _NONE and tags[slot] == np.uint32(key >> _TAG) else _NONE
+    slot = place_of(key, memory)
+    return slot if key != _NONE and memory[slot, memory.shape[1] - 1] == tag_of(key) else _NONE
 
 
 @inner
@@ -107,20 +129,20 @@ def evidence(memory, slot):
 
 
 @inner
-def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
+def measure(keys, row, notes, memory, words, overall, overall_ours, out, to):
     """The evidence for one link, in measures."""
     g = overall
-    domain = slot_of(keys[row, at.DOMAIN], tags)
-    host = slot_of(keys[row, at.HOST], tags)
-    first = slot_of(keys[row, at.FIRST_FOLDER], tags)
-    second = slot_of(keys[row, at.SECOND_FOLDER], tags)
-    third = slot_of(keys[row, at.THIRD_FOLDER], tags)
-    pattern = slot_of(keys[row, at.PATTERN], tags)
-    code = slot_of(keys[row, at.CODE], tags)
-    host_code = slot_of(keys[row, at.HOST_CODE], tags)
-    newcomer = slot_of(keys[row, at.NEWCOMER], tags)
+    domain = slot_of(keys[row, at.DOMAIN], memory)
+    host = slot_of(keys[row, at.HOST], memory)
+    first = slot_of(keys[row, at.FIRST_FOLDER], memory)
+    second = slot_of(keys[row, at.SECOND_FOLDER], memory)
+    third = slot_of(keys[row, at.THIRD_FOLDER], memory)
+    pattern = slot_of(keys[row, at.PATTERN], memory)
+    code = slot_of(keys[row, at.CODE], memory)
+    host_code = slot_of(keys[row, at.HOST_CODE], memory)
+    newcomer = slot_of(keys[row, at.NEWCOMER], memory)
     by_newcomer = mean(memory, newcomer, AT_FIRST, FIRM)
-    by_tld = mean(memory, slot_of(keys[row, at.NEWCOMER_TLD], tags), by_newcomer, FIRM)
+    by_tld = mean(memory, slot_of(keys[row, at.NEWCOMER_TLD], memory), by_newcomer, FIRM)
     by_domain = mean(memory, domain, by_tld, FIRM)
     by_host = mean(memory, host, by_domain, FIRM)
     names_language = notes[row, at.HINTS + at.SAYS_OURS] + notes[row, at.HINTS + at.SAYS_OTHER] > 0.0
@@ -137,7 +159,7 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
     out[to, BY_SECOND_FOLDER] = by_second
     out[to, BY_FOLDER] = by_third
     out[to, BY_PATTERN] = by_pattern
-    out[to, BY_FORM] = mean(memory, slot_of(keys[row, at.GLOBAL_PATTERN], tags), g, FIRM)
+    out[to, BY_FORM] = mean(memory, slot_of(keys[row, at.GLOBAL_PATTERN], memory), g, FIRM)
     out[to, BY_CODE] = by_code
     out[to, BY_HOST_CODE] = by_host_code
     out[to, BY_TLD] = by_tld
@@ -145,7 +167,7 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
     for column in range(at.WORDS, at.WORDS + at.MAX_WORDS):
         if keys[row, column] == _NONE:
             break
-        one = mean(memory, slot_of(keys[row, column], tags), g, FIRM)
+        one = mean(words, slot_of(keys[row, column], words), g, FIRM)
         total += one
         most = max(most, one)
         least = min(least, one)
@@ -157,16 +179,16 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
     for column in range(at.GRAMS, at.GRAMS + at.MAX_GRAMS):
         if keys[row, column] == _NONE:
             break
-        total += mean(memory, slot_of(keys[row, column], tags), g, FIRM)
+        total += mean(words, slot_of(keys[row, column], words), g, FIRM)
         count += 1
     out[to, BY_GRAMS] = total / count if count else g
-    out[to, BY_SETTING] = mean(memory, slot_of(keys[row, at.SETTING], tags), g, FIRM)
+    out[to, BY_SETTING] = mean(memory, slot_of(keys[row, at.SETTING], memory), g, FIRM)
     for column in range(at.NOTES):
         out[to, TOLD + column] = notes[row, column]
-    by_setting = mean(memory, slot_of(keys[row, at.HOST_SETTING], tags), by_host_code, FIRM)
-    by_anchor = mean(memory, slot_of(keys[row, at.HOST_ANCHOR], tags), by_host_code, FIRM)
-    by_parent = mean(memory, slot_of(keys[row, at.HOST_PARENT], tags), by_host_code, FIRM)
-    by_length = mean(memory, slot_of(keys[row, at.NAME_LENGTH], tags), by_host_code, FIRM)
+    by_setting = mean(memory, slot_of(keys[row, at.HOST_SETTING], memory), by_host_code, FIRM)
+    by_anchor = mean(memory, slot_of(keys[row, at.HOST_ANCHOR], memory), by_host_code, FIRM)
+    by_parent = mean(memory, slot_of(keys[row, at.HOST_PARENT], memory), by_host_code, FIRM)
+    by_length = mean(memory, slot_of(keys[row, at.NAME_LENGTH], memory), by_host_code, FIRM)
     usual = max(by_host_code, LITTLE)
     ratio = max(by_setting, LITTLE) * max(by_anchor, LITTLE) * max(by_parent, LITTLE) * max(by_length, LITTLE)
     out[to, BY_HOST_SETTING] = by_setting
@@ -209,48 +231,67 @@ def measure(keys, row, notes, memory, tags, overall, overall_ours, out, to):
     out[to, IS_NEW] = memory[pattern, PAGES] < 0.5
 
 
-@kernel(
-    NOTHING, _KEYS, GRID, NUMBERS, _MEMORY, _TAGS, FLOATS, NUMBER, BYTES, FLOATS, FLOATS, GRID, FLOATS, FLOATS
-)
+@kernel(NOTHING, _KEYS, GRID, NUMBERS, _MEMORY, _MEMORY, FLOATS, NUMBER, BYTES, FLOATS, FLOATS, GRID, GRID)
 def forecast(
     keys: at.Keys,
     notes: NDArray[np.float64],
     rows: NDArray[np.int64],
     memory: NDArray[np.float32],
-    tags: NDArray[np.uint32],
+    words: NDArray[np.float32],
     overall: NDArray[np.float64],
     depth: int,
     columns: NDArray[np.uint8],
     bounds: NDArray[np.float64],
     values: NDArray[np.float64],
     measures: NDArray[np.float64],
-    guessed: NDArray[np.float64],
-    expected: NDArray[np.float64],
+    told: NDArray[np.float64],
 ) -> None:
-    """The text per byte to expect of some links, and the measures it was told by.
+    """What is to be told of some links, and the measures it is told by.
 
-    `guessed` is what trees say; it is corrected by how wrong they were lately about the host and the folder.
+    What trees guess is corrected by how wrong they were lately about the host and the folder.
     """
     for number in range(len(rows)):
-        measure(keys, rows[number], notes, memory, tags, overall[0], overall[1], measures, number)
+        measure(keys, rows[number], notes, memory, words, overall[0], overall[1], measures, number)
     places = np.arange(len(rows)).astype(np.uint64)
     inner_nodes = (1 << depth) - 1
     trees = len(columns) // inner_nodes
-    guessed[:] = 0.0
-    add_votes(measures, places, 0, trees, depth, columns, bounds, values, guessed)
+    guesses = np.zeros(len(rows))
+    add_votes(measures, places, 0, trees, depth, columns, bounds, values, guesses)
     for number in range(len(rows)):
-        guessed[number] = max(guessed[number], 0.0)
-        folder = slot_of(keys[rows[number], at.THIRD_FOLDER], tags)
-        host = slot_of(keys[rows[number], at.HOST], tags)
-        expected[number] = guessed[number] * surprise(memory, folder, surprise(memory, host, 1.0))
+        row = rows[number]
+        guessed = max(guesses[number], 0.0)
+        folder, host = slot_of(keys[row, at.THIRD_FOLDER], memory), slot_of(keys[row, at.HOST], memory)
+        expected = guessed * surprise(memory, folder, surprise(memory, host, 1.0))
+        lies_behind = measures[number, BEHIND]
+        told[number, WEIGHT] = expected + LOOKAHEAD * lies_behind + SEED_BONUS * notes[row, at.CHOSEN]
+        told[number, CURIOSITY] = (expected + CURIOUS_LOOKAHEAD * lies_behind) * measures[number, IS_NEW]
+        told[number, EXPECTED] = expected
+        told[number, GUESSED] = guessed
+        told[number, LIES_BEHIND] = lies_behind
 
 
-@kernel(NUMBER, _KEYS, NUMBER, _MEMORY, _TAGS, *[types.float64] * 4, NUMBERS)
+@inner
+def claim(memory, slot, key, columns):
+    """Whether a key may use its slot: it is free, or has been the key's, or little is left of whose it was."""
+    tag = memory.shape[1] - 1
+    if memory[slot, tag] == tag_of(key):
+        return True
+    for each in range(columns):
+        memory[slot, each] *= 0.5
+    if memory[slot, PAGES] >= 0.5:
+        return False
+    for each in range(columns):
+        memory[slot, each] = 0.0
+    memory[slot, tag] = tag_of(key)
+    return True
+
+
+@kernel(NUMBER, _KEYS, NUMBER, _MEMORY, _MEMORY, *[types.float64] * 4, NUMBERS)
 def remember(
     keys: at.Keys,
     row: int,
     memory: NDArray[np.float32],
-    tags: NDArray[np.uint32],
+    words: NDArray[np.float32],
     text: float,
     cost: float,
     ours: float,
@@ -259,31 +300,33 @@ def remember(
 ) -> int:
     """Add a page to the memory under each of its keys; `changed` gets the slots, the result is how many.
 
+    Slots of words are counted on from those of the memory.
     A large page counts as one of usual size: it is one piece of evidence, not many. A key whose slot belongs to
     another wears that one down, and has the slot once little is left of it.
     """
     count = 0
     scale = min(1.0, USUAL_COST / cost)
-    known = memory[slot_of(keys[row, at.HOST], tags), PAGES] > FIRST_PAGES
+    known = memory[slot_of(keys[row, at.HOST], memory), PAGES] > FIRST_PAGES
     for column in range(at.KEYS):
         key = keys[row, column]
         if key == _NONE or (known and (column == at.NEWCOMER or column == at.NEWCOMER_TLD)):
             continue
-        slot = key & _MASK
-        again = False
+        is_word = column >= at.WORDS
+        slot = place_of(key, words if is_word else memory)
+        number = slot + np.uint64(SLOTS if is_word else 0)
+        again = slot == _NONE
         for before in range(count):
-            again |= changed[before] == slot
-        if slot == _NONE or again:
+            again |= changed[before] == number
+        if again:
             continue
-        tag = np.uint32(key >> _TAG)
-        if tags[slot] != tag:
-            for each in range(COLUMNS):
-                memory[slot, each] *= 0.5
-            if memory[slot, PAGES] < 0.5:
-                tags[slot] = tag
-                for each in range(COLUMNS):
-                    memory[slot, each] = 0.0
-        if tags[slot] == tag:
+        if is_word:
+            if claim(words, slot, key, WORD_COLUMNS):
+                for each in range(WORD_COLUMNS):
+                    words[slot, each] *= FADE
+                words[slot, TEXT] += scale * text
+                words[slot, COST] += scale * cost
+                words[slot, PAGES] += 1.0
+        elif claim(memory, slot, key, COLUMNS):
             for each in range(LATE_TEXT):
                 memory[slot, each] *= FADE
             for each in range(LATE_TEXT, COLUMNS):
@@ -296,24 +339,23 @@ def remember(
             memory[slot, LATE_EXPECTED] += scale * cost * guessed
             memory[slot, PAGES] += 1.0
             memory[slot, OURS] += ours
-        changed[count] = slot
+        changed[count] = number
         count += 1
     return count
 
 
-@kernel(NUMBER, _KEYS, NUMBER, _MEMORY, _TAGS, types.float64, NUMBERS)
+@kernel(NUMBER, _KEYS, NUMBER, _MEMORY, types.float64, NUMBERS)
 def credit(
     keys: at.Keys,
     row: int,
     memory: NDArray[np.float32],
-    tags: NDArray[np.uint32],
     text: float,
     changed: NDArray[np.int64],
 ) -> int:
     """Text was found behind a page: remember it under the keys of that; `changed` gets the slots, as above."""
     count = 0
     for column in (at.HOST, at.FIRST_FOLDER, at.SECOND_FOLDER, at.THIRD_FOLDER, at.PATTERN):
-        slot = slot_of(keys[row, column], tags)
+        slot = slot_of(keys[row, column], memory)
         again = slot == _NONE
         for before in range(count):
             again |= changed[before] == slot

@@ -11,19 +11,25 @@ from numpy.typing import NDArray
 
 from thresher.crawl.guide import Front, Standing, by_weight
 from thresher.crawl.learned import layout as at
-from thresher.crawl.learned.clues import Clues, hints
+from thresher.crawl.learned.clues import Clues, hints, mark
 from thresher.crawl.learned.experience import Experience
-from thresher.crawl.learned.forecast import BEHIND, HOST_EVIDENCE, IS_NEW, MEASURES, forecast
+from thresher.crawl.learned.forecast import (
+    EXPECTED,
+    GUESSED,
+    HOST_EVIDENCE,
+    LIES_BEHIND,
+    MEASURES,
+    TELLINGS,
+    WEIGHT,
+    forecast,
+)
 from thresher.crawl.learned.trees import Trees, shipped
 from thresher.crawl.priority import Source
 from thresher.crawl.state import State
 from thresher.page import Candidate, Link
 from thresher.url import host as host_of
 
-LOOKAHEAD = 0.15  # what text behind a page counts, beside its own …
-CURIOUS_LOOKAHEAD = 1.0  # … and where something new is to be tried
 TRIES = 0.05  # of all bytes, what goes into trying something new
-SEED_BONUS = 9.0  # for URLs that somebody chose
 
 # Text counts as found behind the page that led to it: as far as it is more than what the crawl has lately had
 # anyway, and with some of what lies behind it in turn.
@@ -33,6 +39,7 @@ GAIN, HAD_ANYWAY, ONWARD = 0.5, 0.5, 0.5
 NEW_HOST, USUAL_BYTES, MANY_HOSTS = 400.0, 8_000.0, 30
 
 ROOM = 1_024  # for first URLs of lanes, to begin with
+RECENT = 4_096  # pages of which is known what was thought of them
 
 Reals = NDArray[np.float64]
 
@@ -40,16 +47,26 @@ Reals = NDArray[np.float64]
 class Outlook(NamedTuple):
     """What is to be expected of some links."""
 
-    expected: Reals  # text per byte
-    guessed: Reals  # the same before it was corrected by how wrong it was lately
-    behind: Reals  # text that lies behind them, per byte
-    is_new: Reals  # 1 where nothing of the kind was visited yet
-    host_known: NDArray[np.bool_]
+    told: Reals  # a row for each link; for its columns see `forecast`
     measures: Reals  # all that this was told by
 
     @property
-    def weights(self) -> Reals:
-        return self.expected + LOOKAHEAD * self.behind
+    def expected(self) -> Reals:
+        """Text per byte."""
+        return self.told[:, EXPECTED]
+
+    @property
+    def behind(self) -> Reals:
+        """Text that lies behind them, per byte."""
+        return self.told[:, LIES_BEHIND]
+
+
+class Visit(NamedTuple):
+    """A URL that was taken, and what was thought of it then."""
+
+    keys: at.Keys  # in a single row
+    guessed: float
+    behind: float
 
 
 class Learned:
@@ -62,21 +79,20 @@ class Learned:
         self._trees = trees  # None: those that come with the package, once they are needed
         self.experience = Experience(state)
         self._keys: at.Keys = np.zeros((ROOM, at.WIDTH), np.uint64)  # of the first URLs of lanes, …
-        self._notes: Reals = np.zeros((ROOM, at.NOTES))
-        self._bonus: Reals = np.zeros(ROOM)
+        self._notes: Reals = np.zeros((ROOM, at.NOTED))
+        self._told: Reals = np.zeros((ROOM, TELLINGS))
         self._free = list(range(ROOM))  # … and which rows of those hold none
+        self._visits: dict[str, Visit] = {}  # the last ones
         self._leads: dict[str, float] = {}  # by page, what the hosts are worth that it led to
         self._tried: set[str] = set()  # URLs taken to try something new
         self.rank = by_weight
 
     def outlook(self, keys: at.Keys, notes: Reals, rows: NDArray[np.int64]) -> Outlook:
         """What to expect of the links in some rows."""
-        measures, (guessed, expected) = np.empty((len(rows), MEASURES)), np.empty((2, len(rows)))
+        measures, told = np.empty((len(rows), MEASURES)), np.empty((len(rows), TELLINGS))
         known, trees = self.experience, self._trees or shipped()
-        memory, tags, means = known.memory, known.tags, known.means()
-        forecast(keys, notes, rows, memory, tags, means, *trees, measures, guessed, expected)
-        host_known = measures[:, HOST_EVIDENCE] > 0
-        return Outlook(expected, guessed, measures[:, BEHIND], measures[:, IS_NEW], host_known, measures)
+        forecast(keys, notes, rows, known.memory, known.words, known.means(), *trees, measures, told)
+        return Outlook(told, measures)
 
     # what is found
 
@@ -85,7 +101,7 @@ class Learned:
     ) -> list[Candidate]:
         if not candidates:
             return []
-        here, kind = host_of(source.url), self.clues.kind(source.url)
+        here, kind = host_of(source.url), mark(self._page(source.url)[0])
         hinted = [
             replace(candidate, hints=self._hints(candidate, source, link, here, kind))
             for candidate, link in zip(candidates, links, strict=True)
@@ -98,10 +114,9 @@ class Learned:
         """What hosts that nobody knew are worth to those who led there."""
         lately = HAD_ANYWAY * self.experience.overall.lately
         worth: dict[str, float] = {}
-        for one, weight, known in zip(queued, outlook.weights.tolist(), outlook.host_known, strict=True):
-            if not known:
-                host = host_of(one.url)
-                worth[host] = max(worth.get(host, 0.0), weight - lately)
+        for row in np.flatnonzero(outlook.measures[:, HOST_EVIDENCE] <= 0).tolist():
+            host = host_of(queued[row].url)
+            worth[host] = max(worth.get(host, 0.0), float(outlook.told[row, WEIGHT]) - lately)
         return sum(NEW_HOST + USUAL_BYTES * better for better in sorted(worth.values())[-MANY_HOSTS:])
 
     def _hints(self, candidate: Candidate, source: Source, link: Link, here: str, kind: bytes) -> bytes:
@@ -144,19 +159,19 @@ class Learned:
         if not candidates:
             return []
         keys, notes = self.clues.of([one.url for one in candidates], [one.hints for one in candidates])
+        notes[:, at.CHOSEN] = [one.via == "seed" for one in candidates]
         if len(self._free) < len(candidates):
             self._grow(len(candidates))
         rows = [self._free.pop() for _ in candidates]
         self._keys[rows], self._notes[rows] = keys, notes
-        self._bonus[rows] = [SEED_BONUS * (one.via == "seed") for one in candidates]
         return rows
 
     def _grow(self, least: int) -> None:
         """Make room for more first URLs: twice as much, or what is needed."""
-        room, more = len(self._bonus), max(len(self._bonus), least)
+        room, more = len(self._keys), max(len(self._keys), least)
         self._keys = np.concatenate([self._keys, np.zeros((more, at.WIDTH), np.uint64)])
-        self._notes = np.concatenate([self._notes, np.zeros((more, at.NOTES))])
-        self._bonus = np.concatenate([self._bonus, np.zeros(more)])
+        self._notes = np.concatenate([self._notes, np.zeros((more, at.NOTED))])
+        self._told = np.concatenate([self._told, np.zeros((more, TELLINGS))])
         self._free.extend(range(room, room + more))
 
     def forget(self, front: Front) -> None:
@@ -167,37 +182,50 @@ class Learned:
         if not fronts:
             return []
         rows = np.array([front for _, front in fronts])
-        outlook = self.outlook(self._keys, self._notes, rows)
-        weights = outlook.weights + self._bonus[rows]
-        curiosity = (outlook.expected + CURIOUS_LOOKAHEAD * outlook.behind) * outlook.is_new
-        return list(map(Standing, weights.tolist(), curiosity.tolist(), outlook.expected.tolist()))
+        told = self._told[rows] = self.outlook(self._keys, self._notes, rows).told
+        return list(map(Standing._make, told[:, : EXPECTED + 1].tolist()))
 
     def curious(self) -> bool:
         overall = self.experience.overall
         return overall.tried < TRIES * overall.spent
 
-    def taken(self, candidate: Candidate, front: Front, *, curious: bool) -> None:  # noqa: ARG002
+    def taken(self, candidate: Candidate, front: Front, *, curious: bool) -> None:
         if curious:
             self._tried.add(candidate.url)
+        told = self._told[front]
+        self._begin(candidate.url, Visit(self._keys[[front]], float(told[GUESSED]), float(told[LIES_BEHIND])))
+
+    def _begin(self, url: str, visit: Visit) -> Visit:
+        self._visits[url] = visit
+        if len(self._visits) > RECENT:
+            del self._visits[next(iter(self._visits))]
+        return visit
+
+    def _page(self, url: str) -> at.Keys:
+        """The keys of a page's URL, in a single row."""
+        visit = self._visits.get(url)
+        return visit.keys if visit else self.clues.of([url], [b""])[0]
 
     # what came of it
 
     def learn(self, candidate: Candidate, received: int, text: int, ours: bool) -> None:
         known = self.experience
-        keys, notes = self.clues.of(
-            [candidate.url, candidate.source or candidate.url], [candidate.hints, b""]
-        )
-        outlook = self.outlook(keys, notes, np.zeros(1, np.int64))
+        visit = self._visits.get(candidate.url) or self._begin(candidate.url, self._visit(candidate))
         if candidate.source:
             better = max(text - HAD_ANYWAY * known.overall.lately * received, 0.0)
-            onward = float(outlook.behind[0]) * received
-            known.credit(keys[1:], GAIN * (better + ONWARD * onward))
-        known.add(keys[:1], received, text, ours, float(outlook.guessed[0]))
+            known.credit(self._page(candidate.source), GAIN * (better + ONWARD * visit.behind * received))
+        known.add(visit.keys, received, text, ours, visit.guessed)
         if lead := self._leads.pop(candidate.url, 0.0):
-            known.credit(keys[:1], GAIN * lead)
+            known.credit(visit.keys, GAIN * lead)
         if candidate.url in self._tried:
             self._tried.remove(candidate.url)
             self.experience.overall.tried += received
+
+    def _visit(self, candidate: Candidate) -> Visit:
+        """What is thought now of a URL that was taken before this guide was there."""
+        keys, notes = self.clues.of([candidate.url], [candidate.hints])
+        ((*_, guessed, behind),) = self.outlook(keys, notes, np.zeros(1, np.int64)).told.tolist()
+        return Visit(keys, guessed, behind)
 
     def flush(self) -> None:
         self.experience.flush()

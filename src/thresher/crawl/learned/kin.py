@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from thresher.crawl.learned import layout as at
 from thresher.crawl.learned.clues import Clues
 from thresher.crawl.learned.experience import Experience
-from thresher.crawl.learned.forecast import COST, FIRM, LITTLE, SLOTS, TEXT
+from thresher.crawl.learned.forecast import COST, FIRM, LITTLE, TEXT
 from thresher.crawl.state import State
 
 KNOWN = (at.HOST, at.PATTERN, at.FIRST_FOLDER, at.SECOND_FOLDER)
-SIBLINGS = at.WORDS  # where the words of a URL would stand: its folder and its shape in one key
-_TAG = np.uint64(32)  # bits of a key below its tag
+SIBLINGS = at.THIRD_FOLDER  # where that would stand: its folder and its shape in one key
 
 Reals = NDArray[np.float64]
 
@@ -56,10 +55,7 @@ class Kin:
 
     def _rates(self, keys: at.Keys, before: Reals) -> Reals:
         """Text per byte under keys; where little is known, about what was thought before."""
-        known = self._experience
-        slots = (keys & np.uint64(SLOTS - 1)).astype(np.int64)
-        is_there = known.tags[slots] == (keys >> _TAG)
-        text, cost = (np.where(is_there, known.memory[slots, column], 0.0) for column in (TEXT, COST))
+        text, cost = self._experience.recall(keys)[:, (TEXT, COST)].T
         rates: Reals = (text + FIRM * before) / (cost + FIRM)
         return rates
 

@@ -16,6 +16,7 @@ SETTING, HOST_SETTING, HOST_ANCHOR, HOST_PARENT = range(11, 15)
 # Keys under which only the first pages of hosts are remembered: what all that is known of a new host says of its
 # language, and its top-level domain.
 NEWCOMER, NEWCOMER_TLD = 15, 16
+# Words and what they are made of; of those less is remembered.
 WORDS, MAX_WORDS = 17, 14
 GRAMS, MAX_GRAMS = WORDS + MAX_WORDS, 24
 KEYS = GRAMS + MAX_GRAMS
@@ -30,7 +31,10 @@ SAYINGS = 4
 BOILERPLATE, IN_TEXT, SAME_HOST, KEPT, OURS, YIELD, TOLD_OURS, TOLD_OTHER, LISTED, ANCHOR = range(10)
 HINTS = 10
 STEPS = 255  # a hint is kept in a byte
+MARK = 4  # bytes behind the hints: a mark for the kind of page that links
 NOTES = HINTS + SAYINGS  # hints and sayings, side by side
+CHOSEN = NOTES  # and behind them: 1 if somebody chose this URL
+NOTED = NOTES + 1
 
 LANES = 64  # kinds of URLs of a host that are told apart
 

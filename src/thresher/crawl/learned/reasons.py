@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thresher.crawl.learned import layout as at
-from thresher.crawl.learned.forecast import COST, OURS, PAGES, SLOTS, TEXT
+from thresher.crawl.learned.forecast import COST, OURS, PAGES, TEXT
 from thresher.crawl.learned.guide import Learned
 from thresher.page import Candidate
 
@@ -57,17 +57,14 @@ def reasons(guide: Learned, candidate: Candidate) -> tuple[float, list[Reason]]:
     outlook = guide.outlook(without, neutral, np.arange(len(without)))
     found = []
     for row, (name, main, _, _) in enumerate(KINDS, 1):
-        pages, rate, ours = _remembered(guide, int(keys[0, main])) if main is not None else (0.0, None, None)
+        pages, rate, ours = _remembered(guide, keys[:, main]) if main is not None else (0.0, None, None)
         found.append(Reason(name, pages, rate, ours, float(outlook.expected[row])))
     return float(outlook.behind[0]), found
 
 
-def _remembered(guide: Learned, key: int) -> tuple[float, float | None, float | None]:
+def _remembered(guide: Learned, key: at.Keys) -> tuple[float, float | None, float | None]:
     """Pages, yield and share in our language of what is remembered under a key."""
-    slot = key % SLOTS
-    if not key or guide.experience.tags[slot] != key >> 32:
-        return 0.0, None, None
-    row = guide.experience.memory[slot]
+    row = guide.experience.recall(key)[0]
     if row[PAGES] <= 0:
         return 0.0, None, None
     return float(row[PAGES]), float(row[TEXT] / row[COST]), float(row[OURS] / row[PAGES])

@@ -182,12 +182,13 @@ def newcomer_of(notes, row):
 
 
 @inner
-def take_apart(source, start, domain, end, parent, codes, ours, keys, row, notes):
-    """Keys of one URL, and what it says of its language."""
+def take_apart(source, start, labels, end, parent, codes, ours, keys, row, notes):
+    """Keys of one URL, and what it says of its language; its domain begins behind `labels` bytes of the host."""
     host_start = start
     while source[host_start] != _COLON:
         host_start += 1
     host_start += 3
+    domain = host_start + labels
     host_end = host_start
     while host_end < end and source[host_end] != _SLASH:
         host_end += 1
@@ -287,29 +288,37 @@ def take_apart(source, start, domain, end, parent, codes, ours, keys, row, notes
     keys[row, at.HOST_SETTING] = joined(host ^ np.uint64(108), setting)
     length = np.uint64(bucket(notes[row, at.ANCHOR] * at.STEPS))
     keys[row, at.HOST_ANCHOR] = joined(host ^ np.uint64(109), length)
-    keys[row, at.HOST_PARENT] = joined(host ^ np.uint64(110), np.uint64(parent))
+    keys[row, at.HOST_PARENT] = joined(host ^ np.uint64(110), parent)
     keys[row, at.NEWCOMER] = joined(np.uint64(111), np.uint64(newcomer_of(notes, row)))
     keys[row, at.NEWCOMER_TLD] = joined(keys[row, at.NEWCOMER], keys[row, at.TLD])
 
 
-@kernel(NOTHING, SOURCE, NUMBERS, NUMBERS, NUMBERS, _SHORT, NUMBER, _KEYS_TYPE, _GRID)
+@kernel(NOTHING, SOURCE, SOURCE, NUMBERS, NUMBERS, _SHORT, NUMBER, _KEYS_TYPE, _GRID)
 def take_all_apart(
     source: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    domains: NDArray[np.int64],
-    parents: NDArray[np.int64],
+    hints: NDArray[np.uint8],
+    lengths: NDArray[np.int64],
+    places: NDArray[np.int64],
     codes: NDArray[np.int16],
     ours: int,
     keys: at.Keys,
     notes: at.Notes,
 ) -> None:
-    """Keys of URLs that stand one after the other, each up to its end, with its registered domain from there on.
+    """Keys and notes of URLs that stand one after the other, as their hints do.
 
-    `notes` come with all but what the URLs say of their languages.
+    A place tells where in the host the registered domain begins, times four, and by two bits whether its language
+    is at home there or abroad.
     """
-    start = 0
-    for row in range(len(ends)):
-        take_apart(
-            source, start, start + domains[row], ends[row], parents[row], codes, ours, keys, row, notes
-        )
-        start = ends[row]
+    start = hint = 0
+    for row in range(len(lengths)):
+        for column in range(at.HINTS):
+            notes[row, column] = hints[hint + column] / at.STEPS
+        parent = np.uint64(0)
+        for column in range(at.MARK):
+            parent |= np.uint64(hints[hint + at.HINTS + column]) << np.uint64(8 * column)
+        hint += at.HINTS + at.MARK
+        notes[row, at.HINTS + at.AT_HOME] = places[row] & 1
+        notes[row, at.HINTS + at.ABROAD] = places[row] >> 1 & 1
+        end = start + lengths[row]
+        take_apart(source, start, places[row] >> 2, end, parent, codes, ours, keys, row, notes)
+        start = end

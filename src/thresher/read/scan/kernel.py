@@ -44,6 +44,7 @@ def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Function], F
             if not _is_kept(made):
                 _announce()
             made.compile(result(*arguments))
+        made.disable_compile()  # for other types: that would go unseen, and take its time in every process
         return cast(Function, made)
 
     return compiled
