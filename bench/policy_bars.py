@@ -57,7 +57,7 @@ def bars(rows: Rows) -> list[Figures]:
     )
     for web in ("real", "toy"):
         for scope in ("other hosts", "own host"):
-            weighed = picked(rows, name="links", web=web, scope=scope, rule="weight")
+            weighed = picked(rows, name="links", web=web, scope=scope, rule="chance")
             f1 = pooled(weighed)["f1"] if weighed else None
             found.append(_bar(f"F1 of links, {web} web, {scope}", ">", LINK_F1, f1))
     live = picked(rows, name="live")

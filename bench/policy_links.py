@@ -9,8 +9,9 @@ import numpy as np
 from msgspec.structs import asdict
 
 from bench.policy_runs import Figures
-from bench.policy_webs import Case, documents, host_numbers
+from bench.policy_webs import Case, host_numbers
 from thresher.config import Policy
+from thresher.crawl.guide import Found
 from thresher.crawl.learned.guide import Learned
 from thresher.crawl.priority import Source
 from thresher.crawl.state import Nowhere
@@ -28,18 +29,18 @@ class Noting(Learned):
         super().__init__(record.language, Nowhere())
         self._record = record
         self.sources, self.targets = array("q"), array("q")
-        self.boilerplate, self.badness, self.expected = array("d"), array("d"), array("d")
+        self.boilerplate, self.badness = array("d"), array("d")
+        self.expected, self.chances = array("d"), array("d")
 
-    def found(
-        self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]
-    ) -> list[Candidate]:
-        queued = super().found(candidates, source, links)
+    def found(self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]) -> Found:
+        queued, chances = found = super().found(candidates, source, links)
         self.sources.extend([self._record.number(source.url)] * len(queued))
         self.targets.extend(self._record.number(one.url) for one in queued)
         self.boilerplate.extend(link.boilerplate for link in links)
         self.badness.extend([np.nan if source.badness is None else source.badness] * len(queued))
         self.expected.extend(self.weights(queued))
-        return queued
+        self.chances.extend(one or 0.0 for one in chances)
+        return found
 
 
 def predictions(case: Case) -> Iterator[Figures]:
@@ -57,10 +58,10 @@ def predictions(case: Case) -> Iterator[Figures]:
     first = np.zeros(len(targets), np.bool_)
     first[np.unique(record.twins[targets], return_index=True)[1]] = True
     kept = first & (record.worth[targets] > 0)
-    counted = documents(record)[targets] & (boilerplate != UNKNOWN)
+    counted = record.are_pages[targets] & (boilerplate != UNKNOWN)
     hosts = host_numbers(record)
     own = hosts[sources] == hosts[targets]
     for scope, which in (("other hosts", counted & ~own), ("own host", counted & own)):
-        columns = boilerplate[which], badness[which], np.array(noted.expected)[which], kept[which]
-        for rule in rules(*columns):
+        told = np.array(noted.expected)[which], np.array(noted.chances)[which]
+        for rule in rules(boilerplate[which], badness[which], *told, kept[which]):
             yield {"name": "links", **case.names, "scope": scope, "links": int(which.sum()), **asdict(rule)}

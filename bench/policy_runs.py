@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.policy_webs import Case, documents, host_numbers, inside_hosts
+from bench.policy_webs import Case, host_numbers, inside_hosts
 from thresher.config import Policy
 from thresher.lab.comparison import MOST, known_policy
 from thresher.lab.simulate import (
@@ -113,7 +113,7 @@ def among_good_sites(case: Case, policy: str, pages: int = NCL_PAGES) -> Figures
     seeds = [int(np.flatnonzero((hosts == host) & good)[0]) for host in chosen]
     run = _run(case._replace(record=record, seeds=seeds), policy, Terms(bytes=pages * GENEROUS))
     visited = run.harvest.visited[:pages]
-    gave_page = documents(record)[visited]
+    gave_page = record.are_pages[visited]
     ours = np.array([record.languages[number] == record.language for number in visited.tolist()])
     there = int((good & np.isin(hosts, chosen)).sum())
     return {

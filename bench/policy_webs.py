@@ -100,12 +100,6 @@ def host_numbers(record: Record) -> NDArray[np.int64]:
     return np.unique(record.hosts, return_inverse=True)[1]
 
 
-def documents(record: Record) -> Flags:
-    """Which URLs gave a page: what failed or led elsewhere has neither a language nor links."""
-    says = np.array([bool(language) for language in record.languages])
-    return (says | (np.diff(record.starts) > 0)) & ~record.redirects
-
-
 def _known_languages() -> dict[str, Any]:
     listed = webs.home() / "languages.json"
     if not listed.exists():

@@ -18,7 +18,7 @@ from thresher.crawl.learned.experience import SLOT
 from thresher.crawl.learned.forecast import BY_HOST, MEASURES, PAGES
 from thresher.crawl.learned.guide import TRIES, Learned
 from thresher.crawl.learned.homes import homes
-from thresher.crawl.learned.trees import Trees, packed, unpacked
+from thresher.crawl.learned.trees import Forests, Trees, packed, unpacked
 from thresher.crawl.priority import Source
 from thresher.crawl.state import State
 from thresher.lab.record import Record
@@ -190,6 +190,22 @@ def test_a_page_that_leads_to_hosts_nobody_knew_counts_at_once(state: State) -> 
     assert many.weight - many.expected > none.weight - none.expected
 
 
+def test_a_link_has_its_chance_from_what_became_of_others_like_it(state: State) -> None:
+    guide = Learned("cs", state)
+    for number in range(20):
+        visit(guide, f"http://good.org/{number}", 6_000)
+        visit(guide, f"http://bad.org/{number}", 0)
+    links = [Link(f"http://{host}.org/99", "", 0.1, True) for host in ("good", "bad")]
+    page = "http://good.org/1"
+    candidates = [Candidate(link.url, page, "page", 1) for link in links]
+    queued, chances = guide.found(candidates, Source(page, kept=True, ours=True, rate=0.6), links)
+    assert [one.url for one in queued] == [link.url for link in links]
+    good, bad = chances
+    assert good is not None
+    assert bad is not None
+    assert 1 > good > 0.5 > bad > 0
+
+
 @pytest.fixture(scope="module")
 def poor_web() -> Record:
     """A web as poor as those of the papers, of hosts of one size: a few large ones would decide everything."""
@@ -304,9 +320,9 @@ def test_the_memory_of_a_key_wears_off_where_another_needs_its_place(state: Stat
 
 
 def test_trees_grown_with_other_measures_are_refused() -> None:
-    trees = Trees(1, np.zeros(1, np.uint8), np.zeros(1), np.array([0.25, 0.5]))
-    data = packed(trees)
+    trees = [Trees(1, np.zeros(1, np.uint8), np.zeros(1), np.array([value, 0.5])) for value in (0.25, 0.75)]
+    data = packed(Forests(*trees))
     again = unpacked(data)
-    assert (again.depth, again.values.tolist()) == (1, [0.25, 0.5])
+    assert [(one.depth, one.values.tolist()) for one in again] == [(1, [0.25, 0.5]), (1, [0.75, 0.5])]
     with pytest.raises(ConfigError, match="grow them anew"):
         unpacked(data.replace(bytes([MEASURES]), bytes([MEASURES - 1]), 1))

@@ -365,15 +365,15 @@ def test_a_table_is_of_one_type_before_and_after_it_is_sealed(tmp_path: Path):
 
 def test_the_links_of_a_page_become_rows(tmp_path: Path):
     table = Segments(tmp_path / "links", LINKS, {}, NEVER)
-    table.extend(link_columns(page(), VERDICT, [0.5, 0.25]))
-    table.extend(link_columns(page(links=(), badness=None), VERDICT, []))
+    table.extend(link_columns(page(), VERDICT, [0.5, 0.25], [0.75, None]))
+    table.extend(link_columns(page(links=(), badness=None), VERDICT, [], []))
     table.seal()
     rows = pq.read_table(tmp_path / "links" / "links-00001.parquet").to_pylist()
     assert list(rows[0]) == LINKS.names
     assert [row["target"] for row in rows] == ["http://b.cz/", "http://c.cz/"]
-    assert [(row["in_text"], row["rel"], row["weight"]) for row in rows] == [
-        (True, "", 0.5),
-        (False, "nofollow", 0.25),
+    assert [(row["in_text"], row["rel"], row["weight"], row["chance"]) for row in rows] == [
+        (True, "", 0.5, 0.75),
+        (False, "nofollow", 0.25, None),
     ]
     assert {(row["source"], row["source_badness"], row["source_kept"]) for row in rows} == {
         ("http://www.a.cz/x", 2.5, True)
@@ -384,7 +384,7 @@ def test_the_columns_that_scripts_depend_on_are_there():
     outcomes = "seq url host domain time status outcome reason bytes text_bytes language weight depth source"
     assert OUTCOMES.names[:14] == outcomes.split()
     links = "source target anchor boilerplate in_text rel source_badness source_kept weight"
-    assert links.split() == LINKS.names
+    assert links.split() == LINKS.names[:9]
     docs = (
         "url host domain fetched status charset_declared charset language language_share language_bytes "
         "languages badness title text paragraphs html_bytes text_bytes text_hash license opt_out warc_file "

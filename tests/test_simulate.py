@@ -18,7 +18,7 @@ from invariants import SETTINGS, start
 from paper import recorded as web
 from thresher.cli import app
 from thresher.config import ConfigError, Policy, PolicyName
-from thresher.crawl.guide import Plain, by_depth
+from thresher.crawl.guide import Found, Plain, by_depth
 from thresher.crawl.priority import Priorities, Source
 from thresher.crawl.start import crawl
 from thresher.lab.comparison import repeated
@@ -126,11 +126,10 @@ class Listening(Plain):
         self.ways: dict[str, str] = {}
         self.rels: dict[str, str] = {}
 
-    def found(
-        self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]
-    ) -> list[Candidate]:
+    def found(self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]) -> Found:
         self.rels.update({link.url: link.rel for link in links})
-        return self.given(super().found(candidates, source, links))
+        found = super().found(candidates, source, links)
+        return Found(self.given(found.queued), found.chances)
 
     def given(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         self.ways.update({one.url: one.via for one in candidates})

@@ -98,7 +98,7 @@ def cyclic(
 
 @experiment.command
 def links(directory: Directory, *, lang: Lang = "", plot: Plot = None, json: AsJson = False) -> None:
-    """Does its context tell where a link leads? Precision, recall and F1 of Badness, boilerplate and weight.
+    """Does its context tell where a link leads? Precision, recall and F1 of Badness, boilerplate and the policy.
 
     Example: thresher experiment links czech --plot links.svg
     """

@@ -121,7 +121,7 @@ def _choice(variant: Variant) -> str:
 
 
 def _rule(one: Confusion) -> tuple[str, ...]:
-    sign = "≥" if one.rule == "weight" else "≤"
+    sign = "≥" if one.rule in ("weight", "chance") else "≤"
     counts = (one.true_positives, one.false_positives, one.false_negatives, one.true_negatives)
     return (
         one.rule,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -36,7 +36,8 @@ NEXT = b"m/frontier"  # next host number and sequence
 
 HEAD, LEAST_HEAD = 64, 4  # candidates of a lane in memory: fewer where there are many lanes, …
 IN_MEMORY = 400_000  # … so that there are about so many in all
-MOST_LANES = 256  # of a host
+MOST_LANES = 256  # of a host, …
+AT_ONCE = 8  # … and how many of them are weighed with each of its pages
 LAST_RANK = 255
 NOWHERE = Standing(0.0, 0.0, 0.0)
 
@@ -63,7 +64,7 @@ class _Lane:
 class _Host:
     """A host's lanes, and what of them was handed out."""
 
-    __slots__ = ("closed", "lanes", "name", "number", "queued", "rest", "taken", "visiting")
+    __slots__ = ("closed", "lanes", "name", "number", "queued", "rest", "taken", "turn", "visiting")
 
     def __init__(self, name: str, number: int, queued: int, rest: float) -> None:
         self.name = name
@@ -74,6 +75,7 @@ class _Host:
         self.rest = rest  # not to be visited before
         self.visiting = False
         self.closed = ""
+        self.turn = 0  # of its lanes, the one to be weighed next
 
     @property
     def weight(self) -> float:
@@ -82,6 +84,20 @@ class _Host:
     @property
     def curiosity(self) -> float:
         return max([lane.standing.curiosity for lane in self.lanes.values()], default=0.0)
+
+    def fresh_lanes(self) -> list[_Lane]:
+        """Lanes whose first URL was not weighed yet."""
+        return [lane for lane in self.lanes.values() if lane.head and lane.front is None]
+
+    def some_lanes(self) -> list[_Lane]:
+        """Lanes to be weighed when more is known of the host: all, or the best, fresh ones and some in turn."""
+        lanes = [lane for lane in self.lanes.values() if lane.head]
+        if len(lanes) <= AT_ONCE:
+            return lanes
+        best = max(lanes, key=attrgetter("standing.weight"))
+        self.turn = (self.turn + AT_ONCE) % len(lanes)
+        in_turn = (lanes + lanes)[self.turn : self.turn + AT_ONCE]
+        return list(dict.fromkeys([best, *self.fresh_lanes(), *in_turn]))
 
 
 class Frontier:
@@ -150,7 +166,7 @@ class Frontier:
     def add(self, candidates: Iterable[Candidate]) -> None:
         """Queue URLs that were never queued before (that is for `Seen` to say)."""
         hosts = list(dict.fromkeys(self._push(candidate) for candidate in candidates))
-        self._weigh(hosts, only_fresh=True)
+        self._weigh([(host, lane) for host in hosts for lane in host.fresh_lanes()])
         for host in hosts:
             if host.name not in self._turns and not host.visiting:
                 self._schedule(host)
@@ -202,40 +218,32 @@ class Frontier:
         self._guide.forget(lane.front)
         lane.front = None
 
-    def _weigh(self, hosts: list[_Host], *, only_fresh: bool = False) -> None:
-        """Ask anew what the lanes of some hosts promise, as far as their first URLs are in memory.
-
-        Or only what those promise whose first URL is a new one.
-        """
-        lanes = [
-            (host.name, lane)
-            for host in hosts
-            for lane in host.lanes.values()
-            if lane.head and (lane.front is None or not only_fresh)
-        ]
+    def _weigh(self, lanes: Sequence[tuple[_Host, _Lane]]) -> None:
+        """Ask anew what some lanes promise whose first URLs are in memory."""
         fresh = [lane for _, lane in lanes if lane.front is None]
         for lane, front in zip(fresh, self._guide.fronts([lane.head[0][1] for lane in fresh]), strict=True):
             lane.front = front
-        standings = self._guide.standings([(name, lane.front) for name, lane in lanes])
+        standings = self._guide.standings([(host.name, lane.front) for host, lane in lanes])
         for (_, lane), standing in zip(lanes, standings, strict=True):
             lane.standing = standing
-        for host in hosts:
+        for host in dict.fromkeys(host for host, _ in lanes):
             if host.name in self._turns:
                 self._turns.rerank(host.name, host.weight, host.curiosity)
 
     def reweigh(self, name: str) -> None:
         """The record of a host has changed: ask anew what it promises, and what a few others do, in turn."""
-        hosts = [self._hosts[name]]
+        host = self._hosts[name]
+        lanes = [(host, lane) for lane in host.some_lanes()]
         self._due = min(self._due + self._guide.SWEEP, MOST_LANES)
         for _ in range(min(len(self._round), self._guide.SWEEP)):
             if self._due < len(self._round[0].lanes):
                 break
             other = self._round.popleft()
             self._round.append(other)
-            if other is not hosts[0] and not other.closed:
-                hosts.append(other)
+            if other is not host and not other.closed:
+                lanes.extend((other, lane) for lane in other.lanes.values() if lane.head)
                 self._due -= len(other.lanes)
-        self._weigh(hosts)
+        self._weigh(lanes)
 
     def take(self) -> Candidate | None:
         """The next URL of a host whose turn has come, with its present weight; the host rests until it is freed."""
@@ -273,7 +281,7 @@ class Frontier:
         for lane in list(host.lanes.values()):
             if not lane.head:
                 self._refill(host, lane)
-        self._weigh([host])
+        self._weigh([(host, lane) for lane in host.lanes.values()])
 
     def _refill(self, host: _Host, lane: _Lane) -> None:
         """Fetch the next candidates from disk; only called when the head is empty. An empty lane is given up."""
@@ -305,7 +313,7 @@ class Frontier:
         host.visiting = False
         host.rest = rest
         if not host.taken:
-            self._weigh([host], only_fresh=True)
+            self._weigh([(host, lane) for lane in host.fresh_lanes()])
         self._schedule(host)
 
     def under_way(self, name: str) -> int:
@@ -327,7 +335,7 @@ class Frontier:
         lane = host.lanes.get(queued.lane) or self._new_lane(host, queued.lane, None)
         self._forget_front(lane)
         insort(lane.head, (key, queued))
-        self._weigh([host])
+        self._weigh([(host, lane)])
         if host.name not in self._turns and not host.visiting:
             self._schedule(host)
 

@@ -30,6 +30,13 @@ class Standing(NamedTuple):
     expected: float  # the yield to expect of it
 
 
+class Found(NamedTuple):
+    """Links of a page that are new."""
+
+    queued: list[Candidate]  # as they are to be queued, with lanes and weights
+    chances: Sequence[float | None]  # that each leads to a page that is kept; None: nobody can tell
+
+
 Front = Any  # what a guide keeps of the first URL of a lane; None: nothing yet
 FOREIGN = 1e-3  # what a link on a page in another language counts, where one in ours counts 1
 USUAL = 32  # the rank in its lane of a URL that promises what its host does
@@ -40,10 +47,8 @@ class Guide(Protocol):
 
     SWEEP: int  # lanes that are weighed again with every page, in turn
 
-    def found(
-        self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]
-    ) -> list[Candidate]:
-        """Links of a page as they are to be queued, with lanes and weights."""
+    def found(self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]) -> Found:
+        """New links of a page, and what is thought of them."""
 
     def given(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """URLs that no page led to, or a redirect, as they are to be queued."""
@@ -94,14 +99,13 @@ class Plain:
         self.rank = rank
         self._promise = promise
 
-    def found(
-        self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]
-    ) -> list[Candidate]:
+    def found(self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]) -> Found:
         factors = self._priorities.factors(source, links)
-        return [
+        queued = [
             replace(one, weight=factor) if factor != 1.0 else one
             for one, factor in zip(candidates, factors, strict=True)
         ]
+        return Found(queued, [None] * len(queued))
 
     def given(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         return list(candidates)
@@ -145,8 +149,9 @@ class Focus(Plain):
         super().__init__(Priorities(Policy(name="bfs")), by_weight, yields.promise)
         self._yields = yields
 
-    def found(self, candidates: Sequence[Candidate], source: Source, *_: object) -> list[Candidate]:
-        return [replace(one, weight=1.0 if source.ours else FOREIGN) for one in candidates]
+    def found(self, candidates: Sequence[Candidate], source: Source, *_: object) -> Found:
+        queued = [replace(one, weight=1.0 if source.ours else FOREIGN) for one in candidates]
+        return Found(queued, [None] * len(queued))
 
     def standings(self, fronts: Sequence[tuple[str, Front]]) -> list[Standing]:
         return [Standing(factor + self._hits(host), 0.0, self._promise(host)) for host, factor in fronts]

@@ -113,6 +113,7 @@ class Ledger:
         verdict: Verdict,
         text_bytes: int,
         weights: Sequence[float],
+        chances: Sequence[float | None],
     ) -> None:
         """A page: raw record, document, links and outcome join the next commit."""
         raw = self._keep_raw(reply, kept=verdict.keep)
@@ -125,7 +126,7 @@ class Ledger:
             self.state.put(TEXT + page.text_hash, _encode(seq))
             self._docs.append(*document_row(reply, page, verdict, seq=seq, depth=candidate.depth, raw=raw))
         if self._config.store.links and page.links:
-            self._links.extend(link_columns(page, verdict, weights))
+            self._links.extend(link_columns(page, verdict, weights, chances))
 
     def _twin(self, page: Page, verdict: Verdict) -> str:
         """Of a duplicate, which outcome is that of the page it equals."""

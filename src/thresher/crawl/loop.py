@@ -291,13 +291,14 @@ class Crawl:
         source = Source(candidate.url, verdict.keep, page.badness, is_ours, rate, self._config.language)
         fresh = self.finds.links(candidate, page)
         links = [page.links[place] for place in fresh]
-        found = self.guide.found(candidates(candidate, page, links), source, links)
+        found, found_chances = self.guide.found(candidates(candidate, page, links), source, links)
         if rules.opt_outs:
             page = replace(page, opt_out=tuple(dict.fromkeys((*page.opt_out, *rules.opt_outs))))
         weights = self.yields.expected([link.url for link in page.links])
-        for place, weight in zip(fresh, self.guide.weights(found), strict=True):
-            weights[place] = weight
-        self.ledger.record_page(candidate, reply, page, verdict, text_bytes, weights)
+        chances: list[float | None] = [None] * len(weights)
+        for place, weight, chance in zip(fresh, self.guide.weights(found), found_chances, strict=True):
+            weights[place], chances[place] = weight, chance
+        self.ledger.record_page(candidate, reply, page, verdict, text_bytes, weights, chances)
         self.yields.learn(host_of(candidate.url), received, text_bytes)
         self.guide.learn(candidate, received, text_bytes, is_ours)
         self.queues.cycles.harvest(page)

@@ -67,6 +67,12 @@ class Record(NamedTuple):
         """How URLs come that this one leads to."""
         return "redirect" if self.redirects[number] else self.listings.get(number, "page")
 
+    @property
+    def are_pages(self) -> NDArray[np.bool_]:
+        """Which URLs gave a page: what failed or led elsewhere has neither a language nor links."""
+        says = np.array([bool(language) for language in self.languages])
+        return (says | (np.diff(self.starts) > 0)) & ~self.redirects
+
     def number(self, url: str) -> int:
         """The number of a URL that was fetched."""
         return self.numbers[_key(url)]

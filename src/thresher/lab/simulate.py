@@ -157,7 +157,7 @@ class Simulation:
             onward = [replace(candidate, url=link.url, source=candidate.url, via=via) for link in links]
             return self._guide.given(onward)
         found = [Candidate(link.url, candidate.url, via, candidate.depth + 1) for link in links]
-        return self._guide.found(found, source, links)
+        return self._guide.found(found, source, links).queued
 
     def _sitemaps(self, host: str, depth: int) -> list[Candidate]:
         """What a host's robots.txt leads to."""

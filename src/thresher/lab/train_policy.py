@@ -6,7 +6,8 @@ from both. What was known of each link when it was chosen, and what it gave, is 
 grown from. The policy with these trees crawls again, and so on: where a policy goes depends on what it believes,
 and it has to see what becomes of its own mistakes.
 
-Half the say is left to a first guess, written down here, which is cruder but has seen no web in particular.
+Half the say is left to a first guess, written down here, which is cruder but has seen no web in particular. Other
+trees tell the chance that a page is kept; those are grown from what was known of every link when it was found.
 Takes the extra `train`.
 """
 
@@ -18,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,8 @@ from thresher.config import Policy
 from thresher.crawl.guide import Front
 from thresher.crawl.learned import forecast as to
 from thresher.crawl.learned import layout as at
-from thresher.crawl.learned.guide import Learned
-from thresher.crawl.learned.trees import DATA, Trees, packed
+from thresher.crawl.learned.guide import Learned, Outlook
+from thresher.crawl.learned.trees import DATA, Forests, Trees, packed
 from thresher.crawl.state import Nowhere
 from thresher.lab.record import Record, load_each
 from thresher.lab.simulate import FURTHER, Simulation, Terms, area, ideal
@@ -36,12 +37,14 @@ from thresher.page import Candidate
 from thresher.store.corpus import open as open_corpus
 
 DEPTH = 5
-TREES = 160
+TREES = 60
 ROUNDS = 2
 SEEDS = 1, 3  # good pages to start from
 LARGE_HOST = 10  # pages
 FEWEST_PAGES = 60  # good ones, of a language that is learnt from
 MOST_YIELD = 3.0
+CRAWL = 1_000.0  # what each crawl counts, however long it is
+MANY_LINKS = 20_000  # of a crawl, that chances are learnt from
 USUAL_PAGE, LARGEST_PAGE = (
     5_000.0,
     6.0,
@@ -65,19 +68,29 @@ Floats = NDArray[np.float64]
 
 
 class Lesson(NamedTuple):
-    """What was known of links when they were chosen, what they gave, and how much each counts."""
+    """What was known of links, what came of them, and how much each counts."""
 
     measures: NDArray[np.float32]
-    rates: Floats
+    results: Floats  # text per byte; or whether they are kept
     weights: Floats
 
 
 class Watched(Learned):
-    """A guide that writes down what it knew of each URL that it chose."""
+    """A guide that writes down what it knew of each URL that it chose, and of each that it found."""
 
     def __init__(self, language: str, trees: Trees) -> None:
-        super().__init__(language, Nowhere(), trees)
+        super().__init__(language, Nowhere(), Forests(trees, _stump(0, 0.0, 0.0)))
         self.known: dict[str, NDArray[np.float32]] = {}
+        self.found_urls: list[str] = []
+        self.found_measures: list[NDArray[np.float32]] = []
+
+    def _queued(
+        self, candidates: Sequence[Candidate], hints: Sequence[bytes]
+    ) -> tuple[list[Candidate], Outlook]:
+        queued, outlook = super()._queued(candidates, hints)
+        self.found_urls += [one.url for one in queued]
+        self.found_measures.append(outlook.measures.astype(np.float32))
+        return queued, outlook
 
     def taken(self, candidate: Candidate, front: Front, *, curious: bool) -> None:
         super().taken(candidate, front, curious=curious)
@@ -115,14 +128,14 @@ def joined(parts: Sequence[Trees], share: float = 1.0) -> Trees:
     return Trees(DEPTH, columns, bounds, share * values)
 
 
-def grown(lessons: Sequence[Lesson]) -> Trees:
-    """Trees that tell from measures what links gave."""
+def grown(lessons: Sequence[Lesson], objective: Literal["l2", "binary"]) -> Trees:
+    """Trees that tell from measures what came of links."""
     import lightgbm
 
     monotone = [(column in BETTER) - (column in WORSE) for column in range(to.MEASURES)]
-    measures, rates, weights = (np.concatenate([lesson[place] for lesson in lessons]) for place in range(3))
+    measures, results, weights = (np.concatenate([lesson[place] for lesson in lessons]) for place in range(3))
     settings = {
-        "objective": "l2",
+        "objective": objective,
         "max_depth": DEPTH,
         "num_leaves": 20,
         "learning_rate": 0.1,
@@ -137,7 +150,7 @@ def grown(lessons: Sequence[Lesson]) -> Trees:
         "deterministic": True,
         "seed": 1,
     }
-    model = lightgbm.train(settings, lightgbm.Dataset(measures, rates, weight=weights), TREES)
+    model = lightgbm.train(settings, lightgbm.Dataset(measures, results, weight=weights), TREES)
     return joined([_complete(tree["tree_structure"]) for tree in model.dump_model()["tree_info"]])
 
 
@@ -159,8 +172,16 @@ def _complete(root: dict[str, Any]) -> Trees:
     return Trees(DEPTH, columns, bounds, values)
 
 
-def crawled(record: Record, seeds: Sequence[int], trees: Trees) -> tuple[float, Lesson]:
-    """One crawl on paper: its harvest's area, and what there is to learn from it."""
+class Crawled(NamedTuple):
+    """A crawl on paper: its harvest's area, and what there is to learn of rates and chances."""
+
+    area: float
+    rates: Lesson
+    chances: Lesson
+
+
+def crawled(record: Record, seeds: Sequence[int], trees: Trees) -> Crawled:
+    """Crawl on paper."""
     best = ideal(record)
     guide = Watched(record.language, trees)
     terms = Terms(bytes=FURTHER * int(best.downloaded[-1]))
@@ -173,8 +194,27 @@ def crawled(record: Record, seeds: Sequence[int], trees: Trees) -> tuple[float, 
     ]
     cost = np.array([received for _, _, received in known]) + to.REQUEST
     rates = np.minimum(np.array([text for _, text, _ in known]) / cost, MOST_YIELD)
-    weights = np.minimum(cost / USUAL_PAGE, LARGEST_PAGE) / len(known)  # every crawl counts alike
-    return area(harvest, best), Lesson(np.stack([measures for measures, _, _ in known]), rates, weights)
+    weights = np.minimum(cost / USUAL_PAGE, LARGEST_PAGE)
+    lesson = Lesson(np.stack([measures for measures, _, _ in known]), rates, CRAWL * weights / weights.sum())
+    return Crawled(area(harvest, best), lesson, _chances(record, guide))
+
+
+def _chances(record: Record, guide: Watched) -> Lesson:
+    """Which links to pages were to be kept: of equal texts, the one that was found first."""
+    numbers = np.array([record.number(url) for url in guide.found_urls])
+    measures = np.concatenate(guide.found_measures)
+    first = np.zeros(len(numbers), np.bool_)
+    first[np.unique(record.twins[numbers], return_index=True)[1]] = True
+    kept = first & (record.worth[numbers] > 0)
+    (pages,) = np.nonzero(record.are_pages[numbers])
+    if len(pages) > MANY_LINKS:
+        pages = np.sort(np.random.default_rng(1).choice(pages, MANY_LINKS, replace=False))
+    inside = measures[pages, to.TOLD + at.SAME_HOST] > 0
+    share = inside.mean()
+    weights = np.where(
+        inside, 0.5 / max(share, 1e-9), 0.5 / max(1.0 - share, 1e-9)
+    )  # other hosts as much as own
+    return Lesson(measures[pages], kept[pages].astype(np.float64), CRAWL * weights / len(pages))
 
 
 def beginnings(record: Record, dice: Random) -> Iterator[list[int]]:
@@ -211,19 +251,20 @@ def main() -> None:
     records = [
         record
         for directory in asked.directories
-        for record in load_each(directory, _languages(directory) - set(asked.without.split(",")))
+        for record in load_each(directory, sorted(_languages(directory) - set(asked.without.split(","))))
         if (record.worth > 0).sum() >= FEWEST_PAGES
     ]
     guess = trees = first_guess()
-    lessons: list[Lesson] = []
+    results: list[Crawled] = []
     for number in range(1, ROUNDS + 1):
         dice = Random(number)
-        results = [crawled(one, seeds, trees) for one in records for seeds in beginnings(one, dice)]
-        lessons += [lesson for _, lesson in results]
-        mean = np.mean([result for result, _ in results])
-        print(f"round {number}: {len(results)} crawls, mean area {mean:.3f}", file=sys.stderr)
-        trees = joined([guess, grown(lessons)], 0.5)
-    asked.output.write_bytes(packed(trees))
+        latest = [crawled(one, seeds, trees) for one in records for seeds in beginnings(one, dice)]
+        results += latest
+        mean = np.mean([result.area for result in latest])
+        print(f"round {number}: {len(latest)} crawls, mean area {mean:.3f}", file=sys.stderr)
+        trees = joined([guess, grown([result.rates for result in results], "l2")], 0.5)
+    chances = grown([result.chances for result in results], "binary")
+    asked.output.write_bytes(packed(Forests(trees, chances)))
     print(f"{asked.output} written", file=sys.stderr)
 
 

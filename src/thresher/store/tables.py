@@ -73,6 +73,7 @@ LINKS = _table(
     source_badness=pa.float32(),
     source_kept=pa.bool_(),
     weight=pa.float32(),
+    chance=pa.float32(),  # that its target is kept; null: the policy does not tell, or the link is not the first
 )
 
 OUTCOMES = _table(
@@ -139,8 +140,10 @@ def document_row(
     )
 
 
-def link_columns(page: Page, verdict: Verdict, weights: Sequence[float]) -> list[list[Any]]:
-    """The links of a page as columns of LINKS; `weights` has the expected yield of each."""
+def link_columns(
+    page: Page, verdict: Verdict, weights: Sequence[float], chances: Sequence[float | None]
+) -> list[list[Any]]:
+    """The links of a page as columns of LINKS, with the expected yield of each, and its chance to be kept."""
     links = page.links
     count = len(links)
     return [
@@ -153,4 +156,5 @@ def link_columns(page: Page, verdict: Verdict, weights: Sequence[float]) -> list
         [page.badness] * count,
         [verdict.keep] * count,
         list(weights),
+        list(chances),
     ]

@@ -61,7 +61,7 @@ def mark(keys: at.Keys) -> bytes:
     return int(keys[at.PATTERN] >> np.uint64(32)).to_bytes(at.MARK, "little")
 
 
-def hints(
+def as_hints(
     *, boilerplate: float, in_text: bool, same_host: bool, kept: bool, ours: bool, rate: float,
     told: tuple[bool, bool], listed: bool, anchor: str, kind: bytes,
 ) -> bytes:  # fmt: skip

@@ -17,8 +17,8 @@ from thresher.read.scan.kernel import BYTES, FLOATS, GRID, NOTHING, NUMBER, NUMB
 # Columns of the memory under a key: sums over pages, of which the older count less and less. The last column of a
 # slot tells which key has it. A slot is what a processor fetches at once; words, which are many and tell little,
 # have less of them.
-TEXT, COST, PAGES, OURS, FOUND_BEHIND, SIZE, LATE_TEXT, LATE_COST, LATE_EXPECTED = range(9)
-COLUMNS = 9
+TEXT, COST, PAGES, OURS, KEPT, FOUND_BEHIND, SIZE, LATE_TEXT, LATE_COST, LATE_EXPECTED = range(10)
+COLUMNS = 10
 WORD_COLUMNS = PAGES + 1
 SLOTS, SLOT_WIDTH = 1 << 20, 16
 WORD_SLOTS, WORD_WIDTH = 1 << 18, 4
@@ -29,7 +29,12 @@ USUAL_COST = 8_000.0  # of a page that counts in full
 FIRM_PAGES = 3.0
 FIRM_BEHIND = 3_000.0
 BEHIND_AT_HOME = 0.4  # more, where something speaks for our language
-AT_FIRST, OURS_AT_FIRST, BEHIND_AT_FIRST = 0.1, 0.2, 0.1  # what is thought of hosts before there were any
+AT_FIRST, OURS_AT_FIRST, KEPT_AT_FIRST, BEHIND_AT_FIRST = (
+    0.1,
+    0.2,
+    0.1,
+    0.1,
+)  # what is thought of hosts before there were any
 FIRST_PAGES = 2.5  # of a host, those that tell of hosts that are new
 MOST_BEHIND = 2.0  # text that lies behind a page, per byte of it, that counts
 FADE = 1.0 - 1.0 / 400  # what a page less recent by one counts under the same key …
@@ -54,14 +59,15 @@ TOLD = 16  # … the notes of the link …
     BEHIND, BEHIND_HOST,
 ) = range(TOLD + at.NOTES, TOLD + at.NOTES + 15)  # fmt: skip
 # … their size in kilobytes, two of the above as multiples of what is usual, whether there are none yet, and on the
-# same host those whose links stand alike, have words and names as long, and stood on pages of the same kind; and
-# what came last.
+# same host those whose links stand alike, have words and names as long, and stood on pages of the same kind; what
+# came last; and how many pages were kept.
 (
     PAGE_SIZE, FOLDER_RATIO, WORD_RATIO, IS_NEW,
     BY_HOST_SETTING, BY_HOST_ANCHOR, BY_HOST_PARENT, BY_NAME_LENGTH, COMBINED,
     LATE_BY_HOST, LATE_BY_PATTERN, LATE_BY_FOLDER,
-) = range(BEHIND_HOST + 1, BEHIND_HOST + 13)  # fmt: skip
-MEASURES = LATE_BY_FOLDER + 1
+    KEPT_BY_HOST, KEPT_BY_PATTERN, KEPT_BY_FOLDER, KEPT_BY_SETTING, KEPT_BY_ANCHOR, KEPT_BY_PARENT,
+) = range(BEHIND_HOST + 1, BEHIND_HOST + 19)  # fmt: skip
+MEASURES = KEPT_BY_PARENT + 1
 
 # What is told of a link: the weight by which it is chosen, what would be learnt by it, the text per byte to expect
 # of it, the same as trees guess it, and what lies behind it.
@@ -100,9 +106,9 @@ def mean(memory, slot, before, firm):
 
 
 @inner
-def share(memory, slot, before):
-    """The share of pages in our language under a key."""
-    return (memory[slot, OURS] + FIRM_PAGES * before) / (memory[slot, PAGES] + FIRM_PAGES)
+def share(memory, slot, column, before):
+    """The share of pages under a key that are in our language, or were kept."""
+    return (memory[slot, column] + FIRM_PAGES * before) / (memory[slot, PAGES] + FIRM_PAGES)
 
 
 @inner
@@ -185,9 +191,12 @@ def measure(keys, row, notes, memory, words, overall, overall_ours, out, to):
     out[to, BY_SETTING] = mean(memory, slot_of(keys[row, at.SETTING], memory), g, FIRM)
     for column in range(at.NOTES):
         out[to, TOLD + column] = notes[row, column]
-    by_setting = mean(memory, slot_of(keys[row, at.HOST_SETTING], memory), by_host_code, FIRM)
-    by_anchor = mean(memory, slot_of(keys[row, at.HOST_ANCHOR], memory), by_host_code, FIRM)
-    by_parent = mean(memory, slot_of(keys[row, at.HOST_PARENT], memory), by_host_code, FIRM)
+    setting = slot_of(keys[row, at.HOST_SETTING], memory)
+    anchor = slot_of(keys[row, at.HOST_ANCHOR], memory)
+    parent = slot_of(keys[row, at.HOST_PARENT], memory)
+    by_setting = mean(memory, setting, by_host_code, FIRM)
+    by_anchor = mean(memory, anchor, by_host_code, FIRM)
+    by_parent = mean(memory, parent, by_host_code, FIRM)
     by_length = mean(memory, slot_of(keys[row, at.NAME_LENGTH], memory), by_host_code, FIRM)
     usual = max(by_host_code, LITTLE)
     ratio = max(by_setting, LITTLE) * max(by_anchor, LITTLE) * max(by_parent, LITTLE) * max(by_length, LITTLE)
@@ -202,17 +211,17 @@ def measure(keys, row, notes, memory, words, overall, overall_ours, out, to):
     out[to, FOLDER_EVIDENCE] = evidence(memory, third)
     out[to, CODE_EVIDENCE] = evidence(memory, code)
     out[to, HOST_CODE_EVIDENCE] = evidence(memory, host_code)
-    ours_newcomer = share(memory, newcomer, OURS_AT_FIRST)
-    ours_domain = share(memory, domain, ours_newcomer)
-    ours_host = share(memory, host, ours_domain)
-    ours_code = share(memory, code, ours_newcomer) if names_language else ours_host
-    ours_host_code = share(memory, host_code, 0.5 * (ours_host + ours_code))
-    ours_pattern = share(memory, pattern, ours_host_code)
+    ours_newcomer = share(memory, newcomer, OURS, OURS_AT_FIRST)
+    ours_domain = share(memory, domain, OURS, ours_newcomer)
+    ours_host = share(memory, host, OURS, ours_domain)
+    ours_code = share(memory, code, OURS, ours_newcomer) if names_language else ours_host
+    ours_host_code = share(memory, host_code, OURS, 0.5 * (ours_host + ours_code))
+    ours_pattern = share(memory, pattern, OURS, ours_host_code)
     out[to, OURS_BY_DOMAIN] = ours_domain
     out[to, OURS_BY_HOST] = ours_host
     out[to, OURS_BY_HOST_CODE] = ours_host_code
     out[to, OURS_BY_PATTERN] = ours_pattern
-    out[to, OURS_BY_FOLDER] = share(memory, third, ours_pattern)
+    out[to, OURS_BY_FOLDER] = share(memory, third, OURS, ours_pattern)
     out[to, OURS_BY_CODE] = ours_code
     out[to, OURS_OVERALL] = overall_ours
     at_home = max(
@@ -228,6 +237,15 @@ def measure(keys, row, notes, memory, words, overall, overall_ours, out, to):
     out[to, LATE_BY_HOST] = late(memory, host, by_host)
     out[to, LATE_BY_PATTERN] = late(memory, pattern, by_pattern)
     out[to, LATE_BY_FOLDER] = late(memory, third, by_third)
+    kept_domain = share(memory, domain, KEPT, share(memory, newcomer, KEPT, KEPT_AT_FIRST))
+    kept_host = share(memory, host, KEPT, kept_domain)
+    kept_pattern = share(memory, pattern, KEPT, share(memory, host_code, KEPT, kept_host))
+    out[to, KEPT_BY_HOST] = kept_host
+    out[to, KEPT_BY_PATTERN] = kept_pattern
+    out[to, KEPT_BY_FOLDER] = share(memory, third, KEPT, kept_pattern)
+    out[to, KEPT_BY_SETTING] = share(memory, setting, KEPT, kept_host)
+    out[to, KEPT_BY_ANCHOR] = share(memory, anchor, KEPT, kept_host)
+    out[to, KEPT_BY_PARENT] = share(memory, parent, KEPT, kept_host)
     out[to, IS_NEW] = memory[pattern, PAGES] < 0.5
 
 
@@ -253,10 +271,8 @@ def forecast(
     for number in range(len(rows)):
         measure(keys, rows[number], notes, memory, words, overall[0], overall[1], measures, number)
     places = np.arange(len(rows)).astype(np.uint64)
-    inner_nodes = (1 << depth) - 1
-    trees = len(columns) // inner_nodes
     guesses = np.zeros(len(rows))
-    add_votes(measures, places, 0, trees, depth, columns, bounds, values, guesses)
+    add_votes(measures, places, 0, len(values) >> depth, depth, columns, bounds, values, guesses)
     for number in range(len(rows)):
         row = rows[number]
         guessed = max(guesses[number], 0.0)
@@ -268,6 +284,23 @@ def forecast(
         told[number, EXPECTED] = expected
         told[number, GUESSED] = guessed
         told[number, LIES_BEHIND] = lies_behind
+
+
+@kernel(NOTHING, GRID, NUMBER, BYTES, FLOATS, FLOATS, FLOATS)
+def reckon(
+    measures: NDArray[np.float64],
+    depth: int,
+    columns: NDArray[np.uint8],
+    bounds: NDArray[np.float64],
+    values: NDArray[np.float64],
+    chances: NDArray[np.float64],
+) -> None:
+    """The chance that each link leads to a page that is kept, by its measures."""
+    chances[:] = 0.0
+    places = np.arange(len(chances)).astype(np.uint64)
+    add_votes(measures, places, 0, len(values) >> depth, depth, columns, bounds, values, chances)
+    for row in range(len(chances)):
+        chances[row] = 1.0 / (1.0 + np.exp(-chances[row]))
 
 
 @inner
@@ -339,6 +372,7 @@ def remember(
             memory[slot, LATE_EXPECTED] += scale * cost * guessed
             memory[slot, PAGES] += 1.0
             memory[slot, OURS] += ours
+            memory[slot, KEPT] += text > 0.0
         changed[count] = number
         count += 1
     return count

@@ -9,9 +9,9 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from thresher.crawl.guide import Front, Standing, by_weight
+from thresher.crawl.guide import Found, Front, Standing, by_weight
 from thresher.crawl.learned import layout as at
-from thresher.crawl.learned.clues import Clues, hints, mark
+from thresher.crawl.learned.clues import Clues, as_hints, mark
 from thresher.crawl.learned.experience import Experience
 from thresher.crawl.learned.forecast import (
     EXPECTED,
@@ -22,8 +22,9 @@ from thresher.crawl.learned.forecast import (
     TELLINGS,
     WEIGHT,
     forecast,
+    reckon,
 )
-from thresher.crawl.learned.trees import Trees, shipped
+from thresher.crawl.learned.trees import Forests, shipped
 from thresher.crawl.priority import Source
 from thresher.crawl.state import State
 from thresher.page import Candidate, Link
@@ -74,9 +75,9 @@ class Learned:
 
     SWEEP = 16
 
-    def __init__(self, language: str, state: State, trees: Trees | None = None) -> None:
+    def __init__(self, language: str, state: State, forests: Forests | None = None) -> None:
         self.clues = Clues(language)
-        self._trees = trees  # None: those that come with the package, once they are needed
+        self._forests = forests
         self.experience = Experience(state)
         self._keys: at.Keys = np.zeros((ROOM, at.WIDTH), np.uint64)  # of the first URLs of lanes, …
         self._notes: Reals = np.zeros((ROOM, at.NOTED))
@@ -87,28 +88,33 @@ class Learned:
         self._tried: set[str] = set()  # URLs taken to try something new
         self.rank = by_weight
 
+    @property
+    def forests(self) -> Forests:
+        """The trees that were given, or those that come with the package, once they are needed."""
+        return self._forests or shipped()
+
     def outlook(self, keys: at.Keys, notes: Reals, rows: NDArray[np.int64]) -> Outlook:
         """What to expect of the links in some rows."""
         measures, told = np.empty((len(rows), MEASURES)), np.empty((len(rows), TELLINGS))
-        known, trees = self.experience, self._trees or shipped()
+        known, trees = self.experience, self.forests.rates
         forecast(keys, notes, rows, known.memory, known.words, known.means(), *trees, measures, told)
         return Outlook(told, measures)
 
     # what is found
 
-    def found(
-        self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]
-    ) -> list[Candidate]:
+    def found(self, candidates: Sequence[Candidate], source: Source, links: Sequence[Link]) -> Found:
         if not candidates:
-            return []
+            return Found([], [])
         here, kind = host_of(source.url), mark(self._page(source.url)[0])
-        hinted = [
-            replace(candidate, hints=self._hints(candidate, source, link, here, kind))
+        hints = [
+            self._hints(candidate, source, link, here, kind)
             for candidate, link in zip(candidates, links, strict=True)
         ]
-        queued, outlook = self._queued(hinted)
+        queued, outlook = self._queued(candidates, hints)
         self._leads[source.url] = self._new_hosts(queued, outlook)
-        return queued
+        chances = np.empty(len(queued))
+        reckon(outlook.measures, *self.forests.chances, chances)
+        return Found(queued, chances.tolist())
 
     def _new_hosts(self, queued: Sequence[Candidate], outlook: Outlook) -> float:
         """What hosts that nobody knew are worth to those who led there."""
@@ -120,7 +126,7 @@ class Learned:
         return sum(NEW_HOST + USUAL_BYTES * better for better in sorted(worth.values())[-MANY_HOSTS:])
 
     def _hints(self, candidate: Candidate, source: Source, link: Link, here: str, kind: bytes) -> bytes:
-        return hints(
+        return as_hints(
             boilerplate=link.boilerplate,
             in_text=link.in_text,
             same_host=host_of(link.url) == here,
@@ -134,15 +140,17 @@ class Learned:
         )
 
     def given(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        return self._queued(candidates)[0] if candidates else []
+        return self._queued(candidates, [one.hints for one in candidates])[0] if candidates else []
 
-    def _queued(self, candidates: Sequence[Candidate]) -> tuple[list[Candidate], Outlook]:
-        keys, notes = self.clues.of([one.url for one in candidates], [one.hints for one in candidates])
+    def _queued(
+        self, candidates: Sequence[Candidate], hints: Sequence[bytes]
+    ) -> tuple[list[Candidate], Outlook]:
+        keys, notes = self.clues.of([one.url for one in candidates], hints)
         outlook = self.outlook(keys, notes, np.arange(len(keys)))
         lanes, weights = keys[:, at.LANE].tolist(), outlook.expected.tolist()
         queued = [
-            replace(one, lane=lane, weight=weight)
-            for one, lane, weight in zip(candidates, lanes, weights, strict=True)
+            replace(one, hints=hint, lane=lane, weight=weight)
+            for one, hint, lane, weight in zip(candidates, hints, lanes, weights, strict=True)
         ]
         return queued, outlook
 

@@ -1,4 +1,4 @@
-"""Trees that tell from measures of the evidence what text per byte to expect."""
+"""Trees that tell from measures of the evidence what to expect: text per byte, and whether a page is kept."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ class Trees(NamedTuple):
     values: NDArray[np.float64]
 
 
+class Forests(NamedTuple):
+    """All trees of the policy that learns."""
+
+    rates: Trees  # text per byte
+    chances: Trees  # the odds, as a logarithm, that a page is kept
+
+
 class Stored(Struct, array_like=True, frozen=True):
     """Trees as they are shipped."""
 
@@ -36,15 +43,23 @@ class Stored(Struct, array_like=True, frozen=True):
     values: bytes
 
 
-def packed(trees: Trees) -> bytes:
+def packed(forests: Forests) -> bytes:
     """Trees as bytes."""
+    return msgspec.msgpack.encode([_stored(trees) for trees in forests])
+
+
+def _stored(trees: Trees) -> Stored:
     bounds, values = (part.astype(np.float32).tobytes() for part in (trees.bounds, trees.values))
-    return msgspec.msgpack.encode(Stored(MEASURES, trees.depth, trees.columns.tobytes(), bounds, values))
+    return Stored(MEASURES, trees.depth, trees.columns.tobytes(), bounds, values)
 
 
-def unpacked(data: bytes) -> Trees:
+def unpacked(data: bytes) -> Forests:
     """Trees from bytes; ConfigError if they were grown with other measures."""
-    stored = msgspec.msgpack.decode(data, type=Stored)
+    rates, chances = msgspec.msgpack.decode(data, type=tuple[Stored, Stored])
+    return Forests(_trees(rates), _trees(chances))
+
+
+def _trees(stored: Stored) -> Trees:
     if stored.measures != MEASURES:  # kernels would look beyond what was measured
         raise ConfigError(f"trees of {stored.measures} measures, but there are {MEASURES}; grow them anew")
     bounds, values = (
@@ -54,6 +69,6 @@ def unpacked(data: bytes) -> Trees:
 
 
 @cache
-def shipped() -> Trees:
+def shipped() -> Forests:
     """The trees that come with the package."""
     return unpacked(DATA.read_bytes())

@@ -102,6 +102,7 @@ class _Links(NamedTuple):
     boilerplate: Reals
     badness: Reals  # NaN: unknown
     weight: Reals
+    chance: Reals  # NaN: not told
 
     def only(self, which: NDArray[np.generic]) -> _Links:
         return _Links(*(column[which] for column in self))
@@ -132,9 +133,9 @@ def run(evidence: Evidence) -> LinkContext:
 def _links(evidence: Evidence) -> _Links:
     """The links that a crawler may follow, to targets that were read as pages."""
     numbers, documents = evidence.record.numbers, evidence.documents
-    columns = ("source", "target", "boilerplate", "source_badness", "weight", "rel")
+    columns = ("source", "target", "boilerplate", "source_badness", "weight", "chance", "rel")
     sources, targets = array("q"), array("q")  # there may be many millions
-    scores = array("d"), array("d"), array("d")
+    scores = array("d"), array("d"), array("d"), array("d")
     for batch in open_corpus(evidence.directory).batches("links", columns):
         for source, target, *said, rel in zip(*(batch[name].to_pylist() for name in columns), strict=True):
             first, second = numbers.get(source.partition("://")[2]), numbers.get(target.partition("://")[2])
@@ -158,31 +159,38 @@ def _variant(scope: Scope, counted: Counted, links: _Links, evidence: Evidence) 
     links = links.only(placed)
     kept = evidence.gained[links.targets] > 0
     scores = {"Badness": -links.badness, "boilerplate": -links.boilerplate, "weight": links.weight}
+    is_told = counted == "first link" and bool(np.isfinite(links.chance).any())  # of a URL, once
+    if is_told:
+        scores["chance"] = links.chance
     return Variant(
         scope,
         counted,
         len(kept),
         set_aside,
-        rules(links.boilerplate, links.badness, links.weight, kept),
+        rules(links.boilerplate, links.badness, links.weight, links.chance if is_told else None, kept),
         list(_shares_above(links.badness, kept, np.arange(WORST_BADNESS + 1))),
         list(_shares_above(links.boilerplate, kept, np.linspace(0.0, 1.0, 51))),
         [_trade_off(name, score, kept) for name, score in scores.items()],
     )
 
 
-def rules(boilerplate: Reals, badness: Reals, weight: Reals, kept: Flags) -> list[Confusion]:
+def rules(
+    boilerplate: Reals, badness: Reals, weight: Reals, chance: Reals | None, kept: Flags
+) -> list[Confusion]:
     """How well each rule tells the links to kept pages: at the paper's thresholds, and at the best ones."""
     good = badness <= BADNESS
     both = np.where(good, -boilerplate, -np.inf)
-    return [
+    found = [
         _judged("every link", np.ones_like(kept), kept),
         _judged("Badness", good, kept, BADNESS, "paper's"),
         _judged("boilerplate", boilerplate <= BOILERPLATE, kept, BOILERPLATE, "paper's"),
+        _best("Badness", -badness, kept, -1),
         _best("boilerplate", -boilerplate, kept, -1),
         _judged("both", good & (boilerplate <= BOILERPLATE), kept, BOILERPLATE, "paper's"),
         _best("both", both, kept, -1),
         _best("weight", weight, kept, 1),
     ]
+    return found if chance is None else [*found, _best("chance", chance, kept, 1)]
 
 
 def _judged(
