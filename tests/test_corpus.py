@@ -282,13 +282,13 @@ def test_without_a_status_the_sealed_file_of_a_number_wins(crawl: Crawl):
 
 def test_a_column_that_older_segments_did_not_have_is_null(tmp_path: Path):
     (tmp_path / "corpus.toml").write_text("schema = 1\n")
-    older = pa.schema([field for field in LINKS if field.name != "weight"])
+    older = pa.schema([field for field in LINKS if field.name not in ("weight", "chance")])
     table = Segments(tmp_path / "links", older, {}, 1 << 40)
     table.append("http://a.cz/", "http://b.cz/", "B", 0.5, True, "", None, True)
     table.seal()
     links = corpora.open(tmp_path).links()
     assert links.schema == LINKS
-    assert links.column("weight").to_pylist() == [None]
+    assert links.column("weight").to_pylist() == links.column("chance").to_pylist() == [None]
 
 
 def test_paragraphs_of_older_segments_have_no_language(tmp_path: Path):

@@ -42,29 +42,29 @@ class Answer(NamedTuple):
             yield start, start + size, _CODES.get(code, UNKNOWN)
 
 
-def ask(text: str) -> Answer:
-    """What is in a text. Total: characters that the detector refuses are left out first."""
+def ask(text: str, *, where: bool = True) -> Answer:
+    """What is in a text, and if asked, where. Total: characters that the detector refuses are left out first."""
     cleaned = False
     try:
         utf8 = text.encode()
-        found, spans = _detect(utf8)
+        found, *spans = _detect(utf8, where)
     except (UnicodeEncodeError, pycld2.error):
         cleaned = True
         utf8 = clean(text).encode()
-        found, spans = _detect(utf8)
+        found, *spans = _detect(utf8, where)
     languages = tuple(
         Found(_CODES[code], percent, score)
         for _, code, percent, score in found
         if percent and _CODES.get(code, UNKNOWN) != UNKNOWN
     )
-    return Answer(utf8, languages, spans, cleaned)
+    return Answer(utf8, languages, spans[0] if where else (), cleaned)
 
 
-def _detect(utf8: bytes) -> Any:
-    return pycld2.detect(utf8, isPlainText=True, bestEffort=True, returnVectors=True)[2:]
+def _detect(utf8: bytes, where: bool) -> Any:
+    return pycld2.detect(utf8, isPlainText=True, bestEffort=True, returnVectors=where)[2:]
 
 
 def best(text: str) -> Found:
     """The largest language of a text; its code is UNKNOWN where there is none."""
-    found = ask(text).found
+    found = ask(text, where=False).found
     return found[0] if found else Found(UNKNOWN, 0, 0.0)

@@ -73,7 +73,7 @@ class Visit(NamedTuple):
 class Learned:
     """Expects of a link what came of those like it."""
 
-    SWEEP = 16
+    SWEEP = 8
 
     def __init__(self, language: str, state: State, forests: Forests | None = None) -> None:
         self.clues = Clues(language)
