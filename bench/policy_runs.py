@@ -32,8 +32,9 @@ FOLLOWED = (
     0.25  # of the downloads that bfs needs for most of the text: as long are the others given to have it
 )
 
-# NCL-Crawl: 50 seeds on hosts in the language, no links to other hosts, 40 iterations of some 640 documents.
-NCL_SEEDS, NCL_PAGES = 50, 25_000
+# NCL-Crawl: 50 seeds on hosts in the language, no links to other hosts, some 25,000 documents. Here the hosts have
+# 26,000 in all, so the last ones would be what is left over.
+NCL_SEEDS, NCL_PAGES = 50, 20_000
 GENEROUS = 100_000  # bytes, more than a page has on average
 
 Figures = dict[str, Any]

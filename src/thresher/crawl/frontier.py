@@ -64,7 +64,10 @@ class _Lane:
 class _Host:
     """A host's lanes, and what of them was handed out."""
 
-    __slots__ = ("closed", "lanes", "name", "number", "queued", "rest", "taken", "turn", "visiting")
+    __slots__ = (
+        *("closed", "curiosity", "lanes", "name", "number", "queued", "rest", "taken", "turn", "visiting"),
+        "weight",
+    )
 
     def __init__(self, name: str, number: int, queued: int, rest: float) -> None:
         self.name = name
@@ -76,14 +79,13 @@ class _Host:
         self.visiting = False
         self.closed = ""
         self.turn = 0  # of its lanes, the one to be weighed next
+        self.weight = self.curiosity = 0.0  # of its best lanes
 
-    @property
-    def weight(self) -> float:
-        return max([lane.standing.weight for lane in self.lanes.values()], default=0.0)
-
-    @property
-    def curiosity(self) -> float:
-        return max([lane.standing.curiosity for lane in self.lanes.values()], default=0.0)
+    def settle(self) -> None:
+        """Where some lanes stand has changed: so does where the host stands."""
+        lanes = self.lanes.values()
+        self.weight = max([lane.standing.weight for lane in lanes], default=0.0)
+        self.curiosity = max([lane.standing.curiosity for lane in lanes], default=0.0)
 
     def fresh_lanes(self) -> list[_Lane]:
         """Lanes whose first URL was not weighed yet."""
@@ -138,6 +140,7 @@ class Frontier:
                     self._new_lane(host, lane, _prefix(number, lane)).standing = self._guide.unopened(
                         host.name
                     )
+            host.settle()
             self.queued += queued
             self._schedule(host)
 
@@ -220,13 +223,16 @@ class Frontier:
 
     def _weigh(self, lanes: Sequence[tuple[_Host, _Lane]]) -> None:
         """Ask anew what some lanes promise whose first URLs are in memory."""
+        if not lanes:
+            return
         fresh = [lane for _, lane in lanes if lane.front is None]
         for lane, front in zip(fresh, self._guide.fronts([lane.head[0][1] for lane in fresh]), strict=True):
             lane.front = front
         standings = self._guide.standings([(host.name, lane.front) for host, lane in lanes])
         for (_, lane), standing in zip(lanes, standings, strict=True):
             lane.standing = standing
-        for host in dict.fromkeys(host for host, _ in lanes):
+        for host in dict.fromkeys([host for host, _ in lanes]):
+            host.settle()
             if host.name in self._turns:
                 self._turns.rerank(host.name, host.weight, host.curiosity)
 
@@ -303,6 +309,7 @@ class Frontier:
                 lane.tail.append(entry)
         if not lane.head:
             del host.lanes[lane.number]
+            host.settle()
             self._lanes -= 1
 
     # what becomes of it

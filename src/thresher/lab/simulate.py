@@ -89,9 +89,10 @@ class Simulation:
                 heapq.heappush(under_way, (arrival, next(asked), candidate))
             if under_way:
                 self._now, _, candidate = heapq.heappop(under_way)
-                host = self._record.hosts[self._record.number(candidate.url)]
+                number = self._record.number(candidate.url)
+                host = self._record.hosts[number]
                 if host in self._met:
-                    left -= self._visit(candidate)
+                    left -= self._visit(candidate, number, host)
                 else:
                     self._meet(host, candidate)
             elif (turn := self._frontier.next_turn()) is not None:
@@ -112,28 +113,26 @@ class Simulation:
         self._frontier.put_back(candidate)
         self._frontier.free(host, self._now + self._terms.delay)
 
-    def _visit(self, candidate: Candidate) -> int:
+    def _visit(self, candidate: Candidate, number: int, host: str) -> int:
         """A page arrives: what it gives is learnt, and its links are queued. Returns the bytes received."""
         record = self._record
-        number = record.number(candidate.url)
-        host = record.hosts[number]
         self._frontier.free(host, self._now + self._terms.delay)
-        twin = record.twins[number]
-        gained = 0 if self._gathered[twin] else int(record.worth[number])
+        twin = record.twins.item(number)
+        gained = 0 if self._gathered[twin] else record.worth.item(number)
         self._gathered[twin] |= gained > 0
-        received = int(record.bytes[number])
+        received = record.bytes.item(number)
         self._yields.learn(host, received, gained)
-        bad = record.badness[number]
+        bad = record.badness.item(number)
         source = Source(
             candidate.url,
             gained > 0,
-            None if np.isnan(bad) else float(bad),
+            None if math.isnan(bad) else bad,
             record.languages[number] == record.language,
             gained / received if received else 0.0,
             record.language,
         )
         found = self._links(number, candidate, source)
-        if not record.redirects[number]:
+        if not record.redirects.item(number):
             self._guide.learn(candidate, received, gained, source.ours)
         self._frontier.add(found)
         self._frontier.finish(candidate)
