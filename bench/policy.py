@@ -118,7 +118,7 @@ def _measured(asked: argparse.Namespace) -> Iterator[Figures]:
                 if not number:
                     warm(case, asked.policies)
                 yield from _harvests(case, asked)
-                if "links" in asked.parts and case.start != "portal":
+                if "links" in asked.parts:
                     yield from predictions(case)
         except webs.Missing as reason:
             say(f"SKIPPED: the real web. {reason}")
