@@ -65,7 +65,16 @@ class _Host:
     """A host's lanes, and what of them was handed out."""
 
     __slots__ = (
-        *("closed", "curiosity", "lanes", "name", "number", "queued", "rest", "taken", "turn", "visiting"),
+        "closed",
+        "curiosity",
+        "lanes",
+        "name",
+        "number",
+        "queued",
+        "rest",
+        "taken",
+        "turn",
+        "visiting",
         "weight",
     )
 

@@ -15,8 +15,8 @@ from thresher.read.scan.forest import add_votes
 from thresher.read.scan.kernel import BYTES, FLOATS, GRID, NOTHING, NUMBER, NUMBERS, inner, kernel
 
 # Columns of the memory under a key: sums over pages, of which the older count less and less. The last column of a
-# slot tells which key has it. A slot is what a processor fetches at once; words, which are many and tell little,
-# have less of them.
+# slot tells which key has it. A slot is as long as what a processor fetches at once; words, which are many and tell
+# little, have short ones.
 TEXT, COST, PAGES, OURS, KEPT, FOUND_BEHIND, SIZE, LATE_TEXT, LATE_COST, LATE_EXPECTED = range(10)
 COLUMNS = 10
 WORD_COLUMNS = PAGES + 1
@@ -29,12 +29,8 @@ USUAL_COST = 8_000.0  # of a page that counts in full
 FIRM_PAGES = 3.0
 FIRM_BEHIND = 3_000.0
 BEHIND_AT_HOME = 0.4  # more, where something speaks for our language
-AT_FIRST, OURS_AT_FIRST, KEPT_AT_FIRST, BEHIND_AT_FIRST = (
-    0.1,
-    0.2,
-    0.1,
-    0.1,
-)  # what is thought of hosts before there were any
+AT_FIRST, BEHIND_AT_FIRST = 0.1, 0.1  # text per byte that is expected of hosts before there were any, …
+OURS_AT_FIRST, KEPT_AT_FIRST = 0.2, 0.1  # … and shares of pages
 FIRST_PAGES = 2.5  # of a host, those that tell of hosts that are new
 MOST_BEHIND = 2.0  # text that lies behind a page, per byte of it, that counts
 FADE = 1.0 - 1.0 / 400  # what a page less recent by one counts under the same key …
