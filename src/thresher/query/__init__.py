@@ -1,0 +1,1 @@
+"""Corpus queries: from a query in CQL to its matches."""

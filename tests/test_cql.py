@@ -1,0 +1,294 @@
+"""Queries in CQL become trees, and what cannot be read is pointed at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thresher.query.cql import DEEPEST, CqlError, parse
+from thresher.query.tree import (
+    Ahead,
+    All,
+    Attribute,
+    Call,
+    Choice,
+    Combine,
+    Compare,
+    Condition,
+    Expand,
+    Find,
+    Meet,
+    Nested,
+    Not,
+    Number,
+    Pattern,
+    Region,
+    Repeat,
+    Sequence,
+    Some,
+    Statement,
+    Tag,
+    Term,
+    Text,
+    Token,
+    Unite,
+    Use,
+    Within,
+)  # fmt: skip
+
+SUITE = Path(__file__).resolve().parents[2] / "shared" / "suites" / "cql" / "queries.jsonl"
+
+
+def find(query: str) -> Find:
+    """The only search of a query, for a pattern."""
+    (statement,) = parse(query)
+    assert isinstance(statement.search, Find)
+    return statement.search
+
+
+def word(pattern: str, flags: str = "", attribute: str = "word") -> Compare:
+    return Compare(Attribute(attribute), "=", Text(pattern, flags))
+
+
+def test_a_string_is_a_word() -> None:
+    assert find("\"of\" 'the'").pattern == Sequence((Token(word("of")), Token(word("the"))))
+    assert find('["of"]') == find('[word="of"]') == find('"of"')
+
+
+def test_quotes_inside_a_string_are_doubled_or_escaped_and_other_escapes_are_left_to_the_expression() -> None:
+    assert find(r'"a""b"').pattern == find(r'"a\"b"').pattern == find("'a\"b'").pattern == Token(word('a"b'))
+    assert find(r'"\."').pattern == Token(word(r"\."))
+
+
+def test_flags_stand_together_or_apart() -> None:
+    assert find('"x" %cd') == find('"x"%d%c') == find('[word="x" %dc]')
+    assert find('"x" %cd').pattern == Token(word("x", "cd"))
+
+
+def test_and_binds_tighter_than_or_and_an_implication_least() -> None:
+    a, b, c = (word(value, attribute="pos") for value in "abc")
+    assert find('[pos="a" | pos="b" & pos="c"]').pattern == Token(Some((a, All((b, c)))))
+    assert find('[(pos="a" | pos="b") & pos="c"]').pattern == Token(All((Some((a, b)), c)))
+    assert find('[pos="a" -> pos="b" | pos="c"]').pattern == Token(Some((Not(a), Some((b, c)))))
+    assert find('[!pos="a"]').pattern == Token(Not(a))
+
+
+def test_sequences_bind_tighter_than_choices_and_repetitions_tightest() -> None:
+    a, b = Token(word("a")), Token(word("b"))
+    assert find('"a" "b" | "b"*').pattern == Choice((Sequence((a, b)), Repeat(b, 0, None)))
+    assert find('("a" | "b"){2,3} []?').pattern == Sequence(
+        (Repeat(Choice((a, b)), 2, 3), Repeat(Token(), 0, 1))
+    )
+    for written, bounds in (("+", (1, None)), ("{2}", (2, 2)), ("{2,}", (2, None)), ("{,4}", (0, 4))):
+        assert find(f'"a"{written}').pattern == Repeat(a, *bounds)
+
+
+def test_labels_and_targets_mark_tokens_that_conditions_speak_of() -> None:
+    query = find('a:[pos="N"] @[] b:@[word=a.word] :: distance(a, b) <= 4 & int(match.doc_year) > -3')
+    assert query.pattern == Sequence(
+        (
+            Token(word("N", attribute="pos"), "a"),
+            Token(is_target=True),
+            Token(Compare(Attribute("word"), "=", Attribute("word", "a")), "b", is_target=True),
+        )
+    )
+    assert query.condition == All(
+        (
+            Compare(Call("distance", (Attribute("a"), Attribute("b"))), "<=", Number(4)),
+            Compare(Call("int", (Attribute("doc_year", "match"),)), ">", Number(-3)),
+        )
+    )
+
+
+def test_tags_name_places_and_values_of_structures() -> None:
+    site = Compare(Attribute("site"), "=", Text("x"))
+    assert find("<s> [] </s>").pattern == Sequence((Tag("s"), Token(), Tag("s", closes=True)))
+    assert (
+        find('<doc_site="x"> []').pattern
+        == find('<doc site="x"> []').pattern
+        == Sequence((Tag("doc", tests=(site,)), Token()))
+    )
+    assert find("<s/>").pattern == find("/region[s]").pattern == Region("s")
+    assert find('"the" [: pos="A" :]').pattern == Sequence(
+        (Token(word("the")), Ahead(word("A", attribute="pos")))
+    )
+
+
+def test_what_stands_behind_a_pattern_may_stand_in_any_order() -> None:
+    query = find(
+        '(?longest) "a" within 2 s cut 7 :: match.pos = "N" containing "b" within !"c" expand left to p'
+    )
+    assert query == Find(
+        Token(word("a")),
+        Compare(Attribute("pos", "match"), "=", Text("N")),
+        Within(2, "s"),
+        (Nested(Token(word("b")), contains=True), Nested(Token(word("c")), contains=False, negated=True)),
+        7,
+        Expand("p", left=True, right=False),
+        "longest",
+    )
+    assert find('"a" within 7').within == Within(7)
+    assert find('"a" within <s/>').within == find('"a" within s').within == Within(1, "s")
+
+
+def test_results_have_names_and_are_combined() -> None:
+    a = Find(Token(word("a")))
+    assert parse('A = "a"; B = "a"; diff A B') == (
+        Statement(a, "A"),
+        Statement(a, "B"),
+        Statement(Combine("difference", "A", "B")),
+    )
+    assert parse('A = "a" expand to doc; A; "a";')[1:] == (Statement(Use("A")), Statement(a))
+
+
+def test_tokens_can_be_met() -> None:
+    a, b = Token(word("a")), Token(word("b"))
+    assert parse('MU(meet "a" "b" -5 5)')[0].search == Meet(a, b, (-5, 5))
+    assert parse('MU(union (meet "a" "b" s) "b")')[0].search == Unite(Meet(a, b, "s"), b)
+
+
+@pytest.mark.parametrize(
+    ("query", "place", "says"),
+    [
+        ("", 0, "the query is empty"),
+        ('"a" "b', 4, "this string has no end"),
+        ('[word="x"', 9, "expected ]"),
+        ("[word=]", 6, "expected an attribute"),
+        ("[]{3,2}", 2, "is never"),
+        ('"a" withn s', 4, "expected the end of the query"),
+        ('"a" within', 10, "expected ["),
+        ("<s", 2, "expected > to end the tag of s"),
+        ('("a"', 4, "expected )"),
+        ('"a" %z', 4, "%z is no flag"),
+        ('(?best) "a"', 0, "best is no strategy"),
+        ('MU(meet "a" "b")', 15, "expected a number of tokens"),
+        ("[5]", 1, "a number alone says nothing"),
+        ('"a" § "b"', 4, "means nothing here"),
+    ],
+)
+def test_an_error_points_at_the_place_and_says_what_was_expected(query: str, place: int, says: str) -> None:
+    with pytest.raises(CqlError) as caught:
+        parse(query)
+    assert (caught.value.place, says in caught.value.message) == (place, True)
+    if query:
+        assert str(caught.value).splitlines()[-1] == "  " + " " * place + "^"
+
+
+@pytest.mark.parametrize("piece", ["(", "[!", "[(", "[f(", "MU(", "MU(meet ", "!"])
+def test_brackets_without_end_are_refused(piece: str) -> None:
+    with pytest.raises(CqlError):
+        parse(piece + piece[-1] * 10 * DEEPEST)
+
+
+PIECES = st.sampled_from([*"[](){}<>/\"'=!&|?*+,.:;@%- \n", "word", "s", "within", "MU", "meet", "5", "é"])
+
+
+@given(st.lists(PIECES).map("".join))
+def test_any_text_is_a_query_or_an_error_with_a_place(query: str) -> None:
+    try:
+        assert parse(query)
+    except CqlError as error:
+        assert 0 <= error.place <= len(query)
+
+
+# Trees as a user would write them: what was written must be read as it was meant.
+
+NAMES = st.sampled_from(["word", "lemma", "pos", "a", "within_", "x-y"])
+texts = st.builds(
+    Text,
+    st.text(st.characters(codec="utf-8", exclude_characters='\\"'), max_size=5),
+    st.sampled_from(["", "c", "cd"]),
+)
+terms = st.one_of(
+    st.builds(Attribute, NAMES, st.sampled_from(["", "a", "match"])),
+    texts,
+    st.builds(Number, st.integers(-9, 99)),
+    st.builds(Call, NAMES, st.tuples(st.builds(Attribute, NAMES))),
+)
+comparisons = st.builds(Compare, terms, st.sampled_from(["=", "!=", "<", ">="]), terms)
+conditions: st.SearchStrategy[Condition] = st.recursive(
+    comparisons,
+    lambda part: st.one_of(
+        st.builds(Not, part),
+        st.builds(All, st.tuples(part, part)),
+        st.builds(Some, st.tuples(part, part, part)),
+    ),
+    max_leaves=6,
+)
+tests = st.lists(
+    st.builds(Compare, st.builds(Attribute, NAMES), st.sampled_from(["=", "!="]), texts), max_size=2
+)
+atoms = st.one_of(
+    st.builds(Token, st.none() | conditions, st.sampled_from(["", "a"]), st.booleans()),
+    st.builds(Ahead, conditions),
+    st.builds(Tag, st.sampled_from(["s", "doc"]), st.booleans(), tests.map(tuple)),
+    st.builds(Region, st.sampled_from(["s", "doc"]), tests.map(tuple)),
+)
+patterns: st.SearchStrategy[Pattern] = st.recursive(
+    atoms,
+    lambda part: st.one_of(
+        st.builds(Sequence, st.tuples(part, part)),
+        st.builds(Choice, st.tuples(part, part, part)),
+        st.builds(Repeat, part, st.integers(0, 3), st.none() | st.integers(3, 9)),
+    ),
+    max_leaves=6,
+)
+
+
+def written_term(term: Term) -> str:
+    if isinstance(term, Attribute):
+        return f"{term.label}.{term.name}" if term.label else term.name
+    if isinstance(term, Text):
+        return f'"{term.pattern}"' + (f" %{term.flags}" if term.flags else "")
+    if isinstance(term, Number):
+        return str(term.value)
+    return f"{term.name}({', '.join(map(written_term, term.arguments))})"
+
+
+def written_condition(condition: Condition) -> str:
+    if isinstance(condition, Compare):
+        return f"{written_term(condition.left)} {condition.operator} {written_term(condition.right)}"
+    if isinstance(condition, Not):
+        return f"!({written_condition(condition.condition)})"
+    if isinstance(condition, All | Some):
+        sign = " & " if isinstance(condition, All) else " | "
+        return sign.join(f"({written_condition(part)})" for part in condition.conditions)
+    return written_term(condition)
+
+
+def written(pattern: Pattern) -> str:
+    match pattern:
+        case Token(condition, label, is_target):
+            inside = written_condition(condition) if condition else ""
+            return f"{label + ':' if label else ''}{'@' if is_target else ''}[{inside}]"
+        case Ahead(condition):
+            return f"[: {written_condition(condition)} :]"
+        case Tag(structure, closes, tests):
+            values = "".join(" " + written_condition(test) for test in tests)
+            return f"<{'/' if closes else ''}{structure}{values}>"
+        case Region(structure, tests):
+            return f"<{structure}{''.join(' ' + written_condition(test) for test in tests)}/>"
+        case Sequence(parts):
+            return " ".join(f"({written(part)})" for part in parts)
+        case Choice(parts):
+            return " | ".join(f"({written(part)})" for part in parts)
+        case Repeat(part, least, most):
+            return f"({written(part)}){{{least},{'' if most is None else most}}}"
+
+
+@given(patterns, st.none() | conditions)
+def test_what_is_written_is_read_as_it_was_meant(pattern: Pattern, condition: Condition | None) -> None:
+    query = written(pattern) + (f" :: {written_condition(condition)}" if condition else "") + " within s"
+    assert find(query) == Find(pattern, condition, Within(1, "s"))
+
+
+@pytest.mark.skipif(not SUITE.exists(), reason=f"{SUITE} is not there")
+def test_queries_of_others_can_be_read() -> None:
+    queries = [json.loads(line) for line in SUITE.read_text("utf-8").splitlines()]
+    assert len(queries) > 90
+    for query in queries:
+        assert parse(query["cql"])
