@@ -194,12 +194,15 @@ def list_bits(count, size):
 def pack_postings(ids: Ids, kinds: int) -> Postings:
     """The positions of every number below `kinds` in a column."""
     counts = np.bincount(ids, minlength=kinds).astype(np.uint32)
-    starts = np.zeros(-(-kinds // GROUP) + 1, np.int64)
-    total = _lay_out(counts, len(ids), starts)
-    words = np.zeros((total >> 6) + 2, np.uint64)
-    order = np.argsort(ids, kind="stable").astype(np.uint32)
-    _write(order, counts, len(ids), words)
-    return Postings(len(ids), counts, starts, words)
+    return pack_lists(np.argsort(ids, kind="stable").astype(np.uint32), counts, len(ids))
+
+
+def pack_lists(positions: Ids, counts: Ids, size: int) -> Postings:
+    """Lists of rising positions below a size, one after the other, so many in each."""
+    starts = np.zeros(-(-len(counts) // GROUP) + 1, np.int64)
+    words = np.zeros((_lay_out(counts, size, starts) >> 6) + 2, np.uint64)
+    _write(positions, counts, size, words)
+    return Postings(size, counts, starts, words)
 
 
 @kernel(NUMBER, _IDS, NUMBER, types.Array(types.int64, 1, "C"))
@@ -214,15 +217,14 @@ def _lay_out(counts: Ids, size: int, starts: Starts) -> int:
 
 
 @kernel(NOTHING, _IDS, _IDS, NUMBER, _NEW_WORDS)
-def _write(order: Ids, counts: Ids, size: int, words: Words) -> None:
-    """Write lists of positions, which come one after the other."""
+def _write(positions: Ids, counts: Ids, size: int, words: Words) -> None:
     place = first = 0
     for number in range(len(counts)):
         count = int(counts[number])
         low = low_bits(count, size) if count else 0
         upper = place + count * low
         for item in range(count):
-            position = np.uint64(order[first + item])
+            position = np.uint64(positions[first + item])
             put_bits(words, np.uint64(place + item * low), position & mask_of(low))
             put_bits(words, np.uint64(upper + np.int64(position >> np.uint64(low)) + item), _ONE)
         place += list_bits(count, size)

@@ -1,0 +1,96 @@
+"""A lexicon finds the values that an expression matches, as a plain loop over all values would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thresher.query.lexicon import ExpressionError, Lexicon, beginning, build, find, matching, strip
+from thresher.query.literals import needs
+from thresher.query.tree import Text
+
+WORDS = st.text(st.sampled_from("abci.é́řß|(İ") | st.characters(codec="utf-8"), max_size=6)
+SIGNS = r"""
+a b c ab abc é . \. .* b? c+ a* a{2} b{0,2} [ab] [^a] []a] (a|b) (abc)? (ab)+ | \x61 \pL \p{L} \d [[:alpha:]] (?i)a
+\Qa.b\E
+"""
+PIECES = st.sampled_from(SIGNS.split())
+expressions = st.lists(PIECES, max_size=5).map("".join)
+
+
+def values(lexicon: Lexicon, numbers: np.ndarray) -> list[str]:
+    return [lexicon.values[int(number)].as_py() for number in numbers]
+
+
+def whole(values: list[str], expression: str) -> list[str]:
+    """Values that an expression matches as a whole, asked one by one."""
+    told = pc.match_substring_regex(pa.array(values, pa.string()), rf"\A(?:{expression})\z").to_pylist()
+    return [value for value, is_match in zip(values, told, strict=True) if is_match]
+
+
+@settings(deadline=None)  # kernels may have to be compiled
+@given(st.lists(WORDS, max_size=30), expressions)
+def test_an_expression_finds_all_that_it_matches(words: list[str], expression: str) -> None:
+    lexicon = build(words)
+    expected = sorted(whole(list(set(words)), expression), key=str.encode)
+    assert values(lexicon, matching(lexicon, Text(expression))) == expected
+
+
+@given(st.lists(WORDS, min_size=1, max_size=10), expressions)
+def test_what_is_matched_has_what_the_expression_needs(words: list[str], expression: str) -> None:
+    needed = needs(expression)
+    for word in whole(words, expression):
+        assert word.startswith(needed.prefix)
+        assert all(part in word for part in needed.parts)
+
+
+@settings(deadline=None)
+@given(st.lists(WORDS, max_size=20), WORDS)
+def test_values_are_found_by_themselves_and_by_their_beginnings(words: list[str], sought: str) -> None:
+    lexicon = build(words)
+    ordered = sorted(set(words), key=str.encode)
+    assert lexicon.values.to_pylist() == ordered
+    assert find(lexicon, sought) == (ordered.index(sought) if sought in ordered else None)
+    start, end = beginning(lexicon, sought)
+    assert ordered[start:end] == [word for word in ordered if word.startswith(sought)]
+
+
+@settings(deadline=None)
+@given(st.lists(WORDS, max_size=20), WORDS)
+def test_a_literal_is_no_expression(words: list[str], literal: str) -> None:
+    lexicon = build([*words, literal])
+    assert values(lexicon, matching(lexicon, Text(literal, "l"))) == [literal]
+    assert literal in values(lexicon, matching(lexicon, Text(literal, "cl")))
+
+
+def test_needs_are_beginnings_and_insides() -> None:
+    assert needs("inter.*") == ("inter", ("inter",))
+    assert needs(r"pre.*tion\.") == ("pre", ("pre", "tion."))
+    assert needs("colou?r(s|ed)?") == ("colo", ("colo", "r"))
+    assert needs("a|an") == needs("(?i)abc") == ("", ())
+
+
+def test_case_and_accents_can_be_left_aside() -> None:
+    lexicon = build(["Répertoire", "répertoire", "repertoire", "ß", "ẞ", "ss", "İ", "i", "I", "ø", "o"])
+    assert values(lexicon, matching(lexicon, Text("RÉPERTOIRE", "c"))) == ["Répertoire", "répertoire"]
+    assert len(matching(lexicon, Text("REPERTOIRE", "cd"))) == 3
+    assert values(lexicon, matching(lexicon, Text(".*é.*", "d"))) == [
+        "Répertoire",
+        "repertoire",
+        "répertoire",
+    ]
+    assert values(lexicon, matching(lexicon, Text("ß", "c"))) == ["ß", "ẞ"]
+    assert values(lexicon, matching(lexicon, Text("i", "c"))) == ["I", "i"]
+    assert values(lexicon, matching(lexicon, Text("I", "d"))) == ["I", "İ"]
+    assert values(lexicon, matching(lexicon, Text("o", "d"))) == ["o"]
+    assert strip("ǟÅ") == "aA"
+
+
+@pytest.mark.parametrize("expression", ["(", ")", "a)|(b", "a{2,1}", "[", "(?=a)a", r"(a)\1"])
+def test_an_expression_that_cannot_be_read_is_told(expression: str) -> None:
+    with pytest.raises(ExpressionError):
+        matching(build(["a", "abc"]), Text(expression))
