@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite.ir import Constant, IntType
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -66,8 +65,8 @@ def _instruction(name: str, *arguments: bool) -> Any:
     """A function of a word that processors have an instruction for."""
 
     def typed(_context: Any, word: types.Type) -> tuple[Any, Callable[..., Any]]:
-        def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
-            flags = [Constant(IntType(1), argument) for argument in arguments]
+        def build(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            flags = [context.get_constant(types.boolean, argument) for argument in arguments]
             return getattr(builder, name)(values[0], *flags)
 
         return types.uint64(word), build
@@ -108,7 +107,11 @@ def pack_column(ids: Ids) -> Column:
     """A column of numbers."""
     wide = ids >> BYTE != 0
     width = int(ids.max(initial=0)).bit_length() - BYTE if wide.any() else 0
-    counts = np.add.reduceat(wide, np.arange(0, len(ids), BLOCK)) if len(ids) else np.zeros(0, np.int64)
+    counts = (
+        np.add.reduceat(wide, np.arange(0, len(ids), BLOCK), dtype=np.int64)
+        if len(ids)
+        else np.zeros(0, np.int64)
+    )
     ranks = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     bits = np.zeros(-(-len(ids) // BLOCK) + 1, np.uint64)
     high = np.zeros((int(ranks[-1]) * width >> 6) + 2, np.uint64)
