@@ -17,9 +17,9 @@ polite: the area with a second of rest for each host and 50 requests under way, 
     the best other one.
 sites: the crawl of NCL-Crawl on the toy web, 50 good seeds and no links to other hosts. Its paper counts documents
     with text in the language among those fetched; what is kept of all requests is a stricter figure.
-links: F1 of telling from a link, when it is first found, whether its target is kept: by the expected yield, and by
-    the rules of HeidiX. Thresholds that are "best" are chosen by hindsight, for each language; the guesses of all
-    languages are counted together.
+links: F1 of telling from a link, when it is first found, whether its target is kept: by its chance, by the expected
+    yield, and by the rules of HeidiX. Thresholds that are "best" are chosen by hindsight, for each crawl; the
+    guesses of all crawls are counted together.
 live (only with --live, minutes): a crawl over HTTP of a toy web of 2,000 hosts against the same crawl on paper,
     with a second of rest for each host and 50 connections. The time that answers take in the first is the latency
     of the second, of which the mean of five is taken. How far one of these is from the others is told beside it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from thresher.config import ConfigError
 from thresher.read.boilerplate import Forest, Model, Trees, score
 from thresher.read.html import scan
+from thresher.read.scan.forest import best_cut
 
 SENTENCES = {
     "cs": "Včera jsme šli s dětmi do lesa a našli jsme tam mnoho hub, které jsme pak doma uvařili k večeři. "
@@ -122,3 +124,9 @@ def test_every_block_has_a_score_from_zero_to_one(parts: list[tuple[str, str]]) 
 def test_a_model_of_other_measures_is_refused_with_the_cure() -> None:
     with pytest.raises(ConfigError, match=r"of 3 and 2 measures.*grow it anew"):
         Trees(Model(3, 2, b"", Forest(1, b"", b"", b""), b"", Forest(1, b"", b"", b"")))
+
+
+def test_a_kernel_takes_only_what_it_was_compiled_for() -> None:
+    assert best_cut(np.zeros((0, 1), np.int64), np.zeros(0), 1.0) == 0.0
+    with pytest.raises(TypeError):  # to compile it again would go unseen, in every process
+        best_cut(np.zeros((0, 1), np.int64), np.zeros(0, np.float32), 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from thresher.config import Policy, PolicyName
 from thresher.crawl import frontier as frontier_module
 from thresher.crawl.frontier import Frontier
-from thresher.crawl.guide import Plain, by_weight, guided
+from thresher.crawl.guide import Front, Plain, Standing, by_weight, guided
 from thresher.crawl.priority import Priorities
 from thresher.crawl.state import State
 from thresher.crawl.turns import BestTurns, RankedTurns
@@ -187,6 +188,47 @@ def test_the_best_url_of_the_best_host_is_next_where_that_is_the_policy(state: S
     frontier.finish(first)
     frontier.free("poor.cz", 0.0)
     assert drain(frontier) == ["http://good.cz/usual", "http://poor.cz/usual", "http://good.cz/worst"]
+
+
+class Weighing(Plain):
+    """Notes whose first URLs were weighed."""
+
+    SWEEP = 8
+
+    def __init__(self) -> None:
+        super().__init__(Priorities(Policy(name="bfs")), by_weight)
+        self.weighed: list[Front] = []
+
+    def standings(self, fronts: Sequence[tuple[str, Front]]) -> list[Standing]:
+        self.weighed += [front for _, front in fronts]
+        return super().standings(fronts)
+
+
+def test_the_lanes_of_a_large_host_are_weighed_some_at_a_time_and_all_in_turn(state: State) -> None:
+    guide = Weighing()
+    frontier = Frontier(state, Clock(), guide)
+    lanes = 40
+    frontier.add(
+        [Candidate(f"http://a.cz/{lane}", lane=lane, weight=1.0 / (lane + 1)) for lane in range(lanes)]
+    )
+    assert len(guide.weighed) == lanes, "what is new is weighed at once"
+    guide.weighed.clear()
+    frontier.reweigh("a.cz")
+    assert 1.0 in guide.weighed, "the best lane is always among them"
+    assert len(guide.weighed) < lanes / 2
+    for _ in range(lanes):
+        frontier.reweigh("a.cz")
+    assert set(guide.weighed) == {1.0 / (lane + 1) for lane in range(lanes)}
+
+
+def test_other_hosts_are_weighed_again_in_turn_whenever_one_is(state: State) -> None:
+    guide = Weighing()
+    frontier = Frontier(state, Clock(), guide)
+    frontier.add([Candidate(f"http://{host}.cz/", weight=1.0 / (host + 1)) for host in range(40)])
+    guide.weighed.clear()
+    for _ in range(5):
+        frontier.reweigh("0.cz")
+    assert set(guide.weighed) == {1.0 / (host + 1) for host in range(40)}
 
 
 def test_a_host_moves_when_its_record_changes(state: State) -> None:

@@ -21,6 +21,7 @@ from thresher.query.packing import Ids, Postings, pack_lists, positions
 from thresher.query.tree import Text
 
 GRAM = 3  # bytes
+NOTHING_NEEDED = Needs("", ())
 BEHIND = b"\xff"  # no text has this byte: it comes after all others
 
 
@@ -65,17 +66,11 @@ def strip(value: str) -> str:
 
 def _index(values: Sequence[str]) -> Trigrams:
     encoded = [value.encode() for value in values]
-    source = np.frombuffer(b"".join(encoded) + bytes(GRAM), np.uint8).astype(np.uint32)
-    lengths = np.array([len(value) for value in encoded], np.int64)
-    starts = np.repeat(np.cumsum(lengths) - lengths, np.maximum(lengths - GRAM + 1, 0))
-    owners = np.repeat(np.arange(len(values)), np.maximum(lengths - GRAM + 1, 0))
-    first = (
-        np.concatenate([[0], np.flatnonzero(np.diff(owners)) + 1]) if len(owners) else np.zeros(0, np.int64)
-    )
-    counts = np.diff(np.append(first, len(owners)))
-    places = starts + np.arange(len(starts)) - np.repeat(first, counts)
+    source = np.frombuffer(b"".join(encoded), np.uint8).astype(np.uint32)
+    owners = np.repeat(np.arange(len(values), dtype=np.uint64), [len(value) for value in encoded])
+    (places,) = np.nonzero(owners[: 1 - GRAM] == owners[GRAM - 1 :])  # three bytes of one value
     grams = source[places] << 16 | source[places + 1] << 8 | source[places + 2]
-    pairs = np.unique(grams.astype(np.uint64) << np.uint64(32) | owners.astype(np.uint64))
+    pairs = np.unique(grams.astype(np.uint64) << np.uint64(32) | owners[places])
     known, counts = np.unique(pairs >> np.uint64(32), return_counts=True)
     lists = pack_lists(
         (pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32), counts.astype(np.uint32), len(values)
@@ -113,12 +108,10 @@ def matching(lexicon: Lexicon, text: Text) -> Ids:
     if literally and not caseless and not plain:
         number = find(lexicon, pattern)
         return np.array([] if number is None else [number], np.uint32)
-    needed = Needs(pattern, (pattern,)) if literally else needs(pattern)
-    if caseless:
-        needed = Needs("", ())
     expression = _quoted(pattern) if literally else pattern
     _check(expression)
-    found = _asked(lexicon, needed if not plain else Needs("", ()), expression, caseless)
+    needed = NOTHING_NEEDED if caseless or plain else needs(pattern)
+    found = _asked(lexicon, needed, expression, caseless)
     if not plain:
         return found
     bare = lexicon.accented[_matches(lexicon.plain, expression, caseless)]
