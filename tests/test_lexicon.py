@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresher.query.lexicon import ExpressionError, Lexicon, beginning, build, find, matching, strip
-from thresher.query.literals import needs
+from thresher.query.expressions import ExpressionError
+from thresher.query.lexicon import Lexicon, beginning, build, find, matching, strip
+from thresher.query.literals import FIRST, LAST, needs, spelled_out
 from thresher.query.tree import Text
 
 WORDS = st.text(st.sampled_from("abci.é́řß|(İ") | st.characters(codec="utf-8"), max_size=6)
@@ -35,23 +36,21 @@ def whole(values: list[str], expression: str) -> list[str]:
 @settings(deadline=None)  # kernels may have to be compiled
 @given(st.lists(WORDS, max_size=30), expressions)
 def test_an_expression_finds_all_that_it_matches(words: list[str], expression: str) -> None:
-    lexicon = build(words)
+    lexicon = build(sorted(set(words)))
     expected = sorted(whole(list(set(words)), expression), key=str.encode)
     assert values(lexicon, matching(lexicon, Text(expression))) == expected
 
 
 @given(st.lists(WORDS, min_size=1, max_size=10), expressions)
 def test_what_is_matched_has_what_the_expression_needs(words: list[str], expression: str) -> None:
-    needed = needs(expression)
     for word in whole(words, expression):
-        assert word.startswith(needed.prefix)
-        assert all(part in word for part in needed.parts)
+        assert all(part in f"{FIRST}{word}{LAST}" for part in needs(expression))
 
 
 @settings(deadline=None)
 @given(st.lists(WORDS, max_size=20), WORDS)
 def test_values_are_found_by_themselves_and_by_their_beginnings(words: list[str], sought: str) -> None:
-    lexicon = build(words)
+    lexicon = build(sorted(set(words)))
     ordered = sorted(set(words), key=str.encode)
     assert lexicon.values.to_pylist() == ordered
     assert find(lexicon, sought) == (ordered.index(sought) if sought in ordered else None)
@@ -62,20 +61,41 @@ def test_values_are_found_by_themselves_and_by_their_beginnings(words: list[str]
 @settings(deadline=None)
 @given(st.lists(WORDS, max_size=20), WORDS)
 def test_a_literal_is_no_expression(words: list[str], literal: str) -> None:
-    lexicon = build([*words, literal])
+    lexicon = build(sorted({*words, literal}))
     assert values(lexicon, matching(lexicon, Text(literal, "l"))) == [literal]
     assert literal in values(lexicon, matching(lexicon, Text(literal, "cl")))
 
 
 def test_needs_are_beginnings_and_insides() -> None:
-    assert needs("inter.*") == ("inter", ("inter",))
-    assert needs(r"pre.*tion\.") == ("pre", ("pre", "tion."))
-    assert needs("colou?r(s|ed)?") == ("colo", ("colo", "r"))
-    assert needs("a|an") == needs("(?i)abc") == ("", ())
+    assert needs("inter.*") == (f"{FIRST}inter",)
+    assert needs(r"pre.*tion\.") == (f"{FIRST}pre", f"tion.{LAST}")
+    assert needs("colou?r(s|ed)?") == (f"{FIRST}colo", "r")
+    assert needs("a|an") == needs("(?i)abc") == ()
+
+
+@given(st.lists(WORDS, max_size=10), expressions)
+def test_what_is_spelled_out_is_all_that_is_matched(words: list[str], expression: str) -> None:
+    spelled = spelled_out(expression)
+    if spelled is not None:
+        assert whole(list({*words, *spelled}), expression) == [
+            word for word in {*words, *spelled} if word in spelled
+        ]
+
+
+def test_few_values_are_spelled_out() -> None:
+    assert spelled_out("the|an?") == ["the", "an", "a"]
+    assert sorted(spelled_out("colou?r(s|ed)?") or []) == [
+        "color", "colored", "colors", "colour", "coloured", "colours",
+    ]  # fmt: skip
+    assert spelled_out(r"\.\.\.") == ["..."]
+    for endless in ("a*", "[a-z]", "[^a]", ".", "(?i)a", "(?:a|b)", "a{2}", "(a|b", r"\d", "[ab]" * 20):
+        assert spelled_out(endless) is None
 
 
 def test_case_and_accents_can_be_left_aside() -> None:
-    lexicon = build(["Répertoire", "répertoire", "repertoire", "ß", "ẞ", "ss", "İ", "i", "I", "ø", "o"])
+    lexicon = build(
+        sorted(["Répertoire", "répertoire", "repertoire", "ß", "ẞ", "ss", "İ", "i", "I", "ø", "o"])
+    )
     assert values(lexicon, matching(lexicon, Text("RÉPERTOIRE", "c"))) == ["Répertoire", "répertoire"]
     assert len(matching(lexicon, Text("REPERTOIRE", "cd"))) == 3
     assert values(lexicon, matching(lexicon, Text(".*é.*", "d"))) == [
@@ -90,7 +110,28 @@ def test_case_and_accents_can_be_left_aside() -> None:
     assert strip("ǟÅ") == "aA"
 
 
-@pytest.mark.parametrize("expression", ["(", ")", "a)|(b", "a{2,1}", "[", "(?=a)a", r"(a)\1"])
+@pytest.mark.parametrize("expression", ["(", ")", "a)|(b", "a{2,1}", "[", "(?=a", r"(a)\2"])
 def test_an_expression_that_cannot_be_read_is_told(expression: str) -> None:
     with pytest.raises(ExpressionError):
         matching(build(["a", "abc"]), Text(expression))
+
+
+def test_letters_of_all_scripts_are_letters() -> None:
+    lexicon = build(sorted(["ab1", "žába", "деревня", "x-y", "٣", "«"]))
+    assert len(matching(lexicon, Text(r"\w+"))) == 4
+    assert values(lexicon, matching(lexicon, Text(r"\d"))) == ["٣"]
+    assert values(lexicon, matching(lexicon, Text("[[:alpha:]]+"))) == ["žába", "деревня"]
+    assert values(lexicon, matching(lexicon, Text(r"[^\W]+\b"))) == ["ab1", "žába", "деревня", "٣"]
+    assert values(lexicon, matching(lexicon, Text("[[:punct:]]"))) == ["«"]
+
+
+def test_expressions_that_look_around_are_answered_too() -> None:
+    lexicon = build(sorted(["xy", "yx", "xx", "abab", "abba"]))
+    assert values(lexicon, matching(lexicon, Text("(?=.*x)(?=.*y).*"))) == ["xy", "yx"]
+    assert values(lexicon, matching(lexicon, Text(r"(..)\1"))) == ["abab"]
+
+
+def test_an_expression_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.query.expressions.PATIENCE", 0.05)
+    with pytest.raises(ExpressionError, match="takes too long"):
+        matching(build(["a" * 40]), Text(r"((a|aa)+)+\1b"))

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresher.query.packing import pack_column, pack_postings, pick, positions, unpack
+from thresher.query.columns import pack_column, pick, unpack
+from thresher.query.postings import pack_postings, positions
 
 numbers = st.one_of(st.integers(0, 3), st.integers(0, 255), st.integers(0, 2**18), st.integers(0, 2**32 - 1))
 

@@ -1,0 +1,214 @@
+"""A program without labels as an automaton: one look into a table for each token, however many ways there are.
+
+What a program can ask of a position is its *sign*: the class of the token's type, and which borders and conditions
+hold there. A state is a set of ways that are followed at once. Where the next state is not known yet, it is worked
+out once and written into the table; few of all states and signs ever come up.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from thresher.query.match import COLUMN, Places, bare_column, type_at
+from thresher.query.packing import IDS, NEW_STARTS, ONE, Ids, Starts
+from thresher.query.program import NONE, Program, Step
+from thresher.query.segment import Segment
+from thresher.read.scan.kernel import NUMBER, bare, kernel
+
+MOST_SIGNS = 1 << 13
+MOST_STATES = 1 << 11
+MOST_CONDITIONS = 16  # on types
+_DEAD, _START = 0, 1
+_UNKNOWN = -1
+_NOWHERE = -1
+
+# what a way knows of a structure that it has opened: nothing, that it just began, that it is in it or has left it
+_NOT_OPENED, _JUST_OPENED, _INSIDE, _LEFT = range(4)
+
+Way = tuple[int, tuple[int, ...]]
+
+
+class Classes(NamedTuple):
+    """Types that pass the same conditions are one class."""
+
+    by_type: NDArray[np.uint16]
+    passes: list[tuple[bool, ...]]  # by class: the conditions it passes
+
+
+class Automaton:
+    """A program made into a table, as far as it was needed."""
+
+    @staticmethod
+    def of(program: Program) -> Automaton | None:
+        """The automaton of a program; None if it has labels or asks too much."""
+        if program.has_rules or program.target != NONE:
+            return None
+        classes = _classes(program)
+        if classes is None or len(classes.passes) + 1 << len(program.places) > MOST_SIGNS:
+            return None
+        return Automaton(program, classes)
+
+    def __init__(self, program: Program, classes: Classes) -> None:
+        self._program, self._classes = program, classes
+        self._shift = len(program.places)
+        self._ways: list[frozenset[Way]] = [frozenset(), frozenset({(0, (_NOT_OPENED,) * program.registers)})]
+        self._states = {ways: number for number, ways in enumerate(self._ways)}
+        self._table = np.full((16, len(classes.passes) + 1 << self._shift), _UNKNOWN, np.int32)
+        self._table[_DEAD] = 0
+
+    @property
+    def is_too_large(self) -> bool:
+        return len(self._ways) > MOST_STATES
+
+    def ends(
+        self, segment: Segment, candidates: Ids, limits: Starts, places: Places, *, latest: bool
+    ) -> Starts | None:
+        """Where the matches end that begin at some positions; None if there are too many states to tell."""
+        ends = np.empty(len(candidates), np.int64)
+        asked = np.zeros(2, np.int64)
+        done = 0
+        while True:
+            done = _run(
+                candidates, limits, done, segment.size, tuple(segment.column), self._classes.by_type,
+                self._shift, places.start, places.bits, self._table, int(latest), asked, ends,
+            )  # fmt: skip
+            if done == len(candidates):
+                return ends
+            self._learn(int(asked[0]), int(asked[1]))
+            if self.is_too_large:
+                return None
+
+    def _learn(self, state: int, sign: int) -> None:
+        """Work out what comes next in a state at a sign."""
+        following, is_done = self._after(self._ways[state], sign)
+        if following not in self._states:
+            self._states[following] = len(self._ways)
+            self._ways.append(following)
+        if len(self._ways) > len(self._table):
+            self._table = np.concatenate([self._table, np.full_like(self._table, _UNKNOWN)])
+        self._table[state, sign] = self._states[following] << 1 | is_done
+
+    def _after(self, ways: frozenset[Way], sign: int) -> tuple[frozenset[Way], bool]:
+        """The ways that go on behind a token with a sign, and whether one is done before it."""
+        reached, waiting = set(ways), list(ways)
+        following: set[Way] = set()
+        is_done = False
+        while waiting:
+            step, known = waiting.pop()
+            what = self._program.steps[step][0]
+            is_done |= what == Step.DONE
+            if what == Step.TOKEN and self._passes(step, sign):
+                following.add((step + 1, self._behind(known, sign)))
+            for way in self._onward(step, known, sign):
+                if way not in reached:
+                    reached.add(way)
+                    waiting.append(way)
+        return frozenset(following), is_done
+
+    def _passes(self, step: int, sign: int) -> bool:
+        """Whether the token with a sign is what a step asks for."""
+        _, types, place = self._program.steps[step][:3]
+        kind = sign >> self._shift
+        if kind == len(self._classes.passes):  # behind the last token of all there is none
+            return False
+        return (types < 0 or self._classes.passes[kind][types]) and (place < 0 or bool(sign >> place & 1))
+
+    def _onward(self, step: int, known: tuple[int, ...], sign: int) -> list[Way]:
+        """Where a way goes on without going over a token."""
+        what, first, second = self._program.steps[step][:3]
+        if what == Step.SPLIT:
+            return [(first, known), (second, known)]
+        if what == Step.JUMP:
+            return [(first, known)]
+        if what == Step.AHEAD:
+            return [(step + 1, known)] if self._passes(step, sign) else []
+        if what in (Step.TOKEN, Step.DONE) or not sign >> first & 1:
+            return []
+        if what == Step.OPEN:
+            return [(step + 1, (*known[:second], _JUST_OPENED, *known[second + 1 :]))]
+        if what == Step.CLOSE and known[second] not in (_NOT_OPENED, _INSIDE):
+            return []
+        return [(step + 1, known)]
+
+    def _behind(self, known: tuple[int, ...], sign: int) -> tuple[int, ...]:
+        """What a way knows of structures once it has gone over a token."""
+        if not known:
+            return known
+        after = []
+        for one, end in zip(known, self._program.ends_remembered, strict=True):
+            if one == _JUST_OPENED:
+                after.append(_INSIDE)
+            elif one == _INSIDE and sign >> end & 1:
+                after.append(_LEFT)
+            else:
+                after.append(one)
+        return tuple(after)
+
+
+def _classes(program: Program) -> Classes | None:
+    """The classes of types; None if there are too many."""
+    count = len(program.types)
+    if count > MOST_CONDITIONS:
+        return None
+    codes = np.zeros(program.conditions.segment.types, np.uint16)
+    for number, condition in enumerate(program.types):
+        codes |= program.conditions.types(condition).astype(np.uint16) << np.uint16(number)
+    there = np.zeros(1 << count, np.bool_)
+    there[codes] = True
+    passes = [
+        tuple(bool(code >> number & 1) for number in range(count)) for code in np.flatnonzero(there).tolist()
+    ]
+    return Classes((np.cumsum(there) - 1).astype(np.uint16)[codes], passes)
+
+
+@kernel(
+    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, types.Array(types.uint16, 1, "C"), NUMBER, NUMBER,
+    types.Array(types.uint64, 2, "C"), types.Array(types.int32, 2, "C"), NUMBER, NEW_STARTS, NEW_STARTS,
+)  # fmt: skip
+def _run(
+    candidates: Ids,
+    limits: Starts,
+    done: int,
+    size: int,
+    whole_column: Any,
+    classes: NDArray[np.uint16],
+    shift: int,
+    start: int,
+    places: NDArray[np.uint64],
+    table: NDArray[np.int32],
+    wants_latest: int,
+    asked: Starts,
+    ends: Starts,
+) -> int:
+    """Where matches end that begin at candidates, from one of them on, until the table cannot tell what is next."""
+    column = bare_column(whole_column)
+    signs, words = table.shape[1], places.shape[1]
+    end_class = (signs >> shift) - 1
+    class_of, following_of, place_bits = bare(classes), bare(table), bare(places)
+    for number in range(done, len(candidates)):
+        match, limit = np.int64(candidates[number]), limits[number]
+        state, position = np.int64(_START), match
+        end = np.int64(_NOWHERE)
+        while state != _DEAD and position <= limit:
+            sign = np.int64(class_of[type_at(column, position)]) if position < size else end_class
+            sign <<= shift
+            offset = position - start
+            for row in range(shift):
+                here = place_bits[row * words + (offset >> 6)]
+                sign |= np.int64(here >> np.uint64(offset & 63) & ONE) << row
+            following = np.int64(following_of[state * signs + sign])
+            if following < 0:
+                asked[0], asked[1] = state, sign
+                return number
+            if following & 1 and position > match:
+                end = position - 1
+                if wants_latest == 0:
+                    break
+            state = following >> 1
+            position += 1
+        ends[number] = end
+    return len(candidates)

@@ -1,0 +1,106 @@
+"""Sets of positions as bits: position `start + n` is bit `n`, so that 64 positions are tested in one step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from thresher.query.packing import IDS, LAST, NEW_IDS, NEW_WORDS, ONE, SIX, WORDS, Ids, Words, first_one
+from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
+
+
+def nobody(size: int) -> Words:
+    """A set for so many positions, and room for reading a word beyond them."""
+    return np.zeros((size >> 6) + 2, np.uint64)
+
+
+def everybody(size: int) -> Words:
+    """The set of so many positions."""
+    bits = nobody(size)
+    bits[: size >> 6] = ~np.uint64(0)
+    bits[size >> 6] = np.uint64((1 << size % 64) - 1)
+    return bits
+
+
+def first(bits: Words, size: int) -> Words:
+    """Those of a set that are among the first so many positions."""
+    kept = bits.copy()
+    kept[(size >> 6) + 1 :] = 0
+    kept[size >> 6] &= np.uint64((1 << size % 64) - 1)
+    return kept
+
+
+def count(bits: Words) -> int:
+    """How many are in a set."""
+    return int(np.bitwise_count(bits).sum(dtype=np.int64))
+
+
+def members(bits: Words, start: int = 0) -> Ids:
+    """The positions in a set, in order."""
+    found = np.empty(count(bits), np.uint32)
+    _members(bits, start, found)
+    return found
+
+
+@kernel(NOTHING, WORDS, NUMBER, NEW_IDS)
+def _members(bits: Words, start: int, found: Ids) -> None:
+    written = 0
+    for number in range(len(bits)):
+        word = bits[number]
+        while word:
+            found[written] = start + number * 64 + np.int64(first_one(word))
+            word &= word - ONE
+            written += 1
+
+
+@kernel(NOTHING, WORDS, NUMBER, NEW_WORDS)
+def _join_later(bits: Words, steps: int, result: Words) -> None:
+    whole, rest = steps >> 6, np.uint64(steps & 63)
+    for number in range(min(len(result), len(bits) - whole - 1)):
+        result[number] |= bits[number + whole] >> rest | bits[number + whole + 1] << ONE << (LAST - rest)
+
+
+def earlier(bits: Words, least: int, most: int, size: int) -> Words:
+    """Positions from which some position in a set is at least so many steps away, and at most so many."""
+    reached, width = bits, 1
+    while width < most - least + 1:
+        step = min(width, most - least + 1 - width)
+        longer = reached.copy()
+        _join_later(reached, step, longer)
+        reached, width = longer, width + step
+    result = nobody(size)
+    _join_later(reached, least, result)
+    result[size >> 6] &= np.uint64((1 << size % 64) - 1)
+    result[(size >> 6) + 1] = 0
+    return result
+
+
+@kernel(NOTHING, IDS, NUMBER, NUMBER, NEW_WORDS)
+def _dot(positions: Ids, start: int, end: int, bits: Words) -> None:
+    for number in range(len(positions)):
+        position = np.int64(positions[number])
+        if start <= position < end:
+            place = np.uint64(position - start)
+            bits[place >> SIX] |= ONE << (place & LAST)
+
+
+def dot(positions: Ids, start: int, end: int, bits: Words) -> None:
+    """Put positions into a set that covers those from one to before another."""
+    _dot(positions, start, end, bits)
+
+
+@kernel(NOTHING, IDS, IDS, NUMBER, NUMBER, NEW_WORDS)
+def _fill(firsts: Ids, nexts: Ids, start: int, end: int, bits: Words) -> None:
+    for number in range(len(firsts)):
+        first = max(int(firsts[number]), start) - start
+        after = min(int(nexts[number]), end) - start
+        while first < after:
+            stop = min((first >> 6) + 1 << 6, after)
+            length = np.uint64(stop - first)
+            mask = (ONE << ONE << (length - ONE)) - ONE if length < 64 else ~np.uint64(0)
+            bits[first >> 6] |= mask << np.uint64(first & 63)
+            first = stop
+
+
+def fill(firsts: Ids, nexts: Ids, start: int, end: int, bits: Words) -> None:
+    """Put stretches, each from a position to before another, into a set."""
+    _fill(firsts, nexts, start, end, bits)

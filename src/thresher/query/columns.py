@@ -1,0 +1,161 @@
+"""What stands at each position: a column of numbers.
+
+Frequent types have small numbers, so most fit into a byte; the others have a bit set and their upper part in a
+stream of its own, found by counting bits. One position, or a stretch of them, is read without the rest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thresher.query.packing import (
+    BYTES,
+    IDS,
+    LAST,
+    NEW_IDS,
+    NEW_WORDS,
+    ONE,
+    SIX,
+    WORDS,
+    Bytes,
+    Ids,
+    Words,
+    bits_at,
+    mask_of,
+    ones,
+    put_bits,
+)
+from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
+
+BYTE = 8  # bits of a number that stand in the column itself
+BLOCK = 64  # positions whose bits are in one word
+
+
+class Column(NamedTuple):
+    """The number at every position."""
+
+    low: Bytes  # the lower byte of each
+    wide: Words  # a bit for each that has more
+    ranks: Ids  # how many have more before each block
+    high: Words  # the rest of those, of `width` bits each
+    width: int
+
+
+def pack_column(ids: Ids) -> Column:
+    """A column of numbers."""
+    wide = ids >> BYTE != 0
+    width = int(ids.max(initial=0)).bit_length() - BYTE if wide.any() else 0
+    counts = (
+        np.add.reduceat(wide, np.arange(0, len(ids), BLOCK), dtype=np.int64)
+        if len(ids)
+        else np.zeros(0, np.int64)
+    )
+    ranks = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
+    bits = np.zeros(-(-len(ids) // BLOCK) + 1, np.uint64)
+    high = np.zeros((int(ranks[-1]) * width >> 6) + 2, np.uint64)
+    _spread(ids, width, bits, high)
+    return Column(ids.astype(np.uint8), bits, ranks, high, width)
+
+
+@kernel(NOTHING, IDS, NUMBER, NEW_WORDS, NEW_WORDS)
+def _spread(ids: Ids, width: int, wide: Words, high: Words) -> None:
+    """Set the bits of numbers that have more than a byte, and write what they have more."""
+    place = np.uint64(0)
+    for position in range(len(ids)):
+        more = np.uint64(ids[position]) >> np.uint64(BYTE)
+        if more:
+            wide[position >> 6] |= ONE << np.uint64(position & 63)
+            put_bits(high, place, more)
+            place += np.uint64(width)
+
+
+@kernel(NOTHING, BYTES, WORDS, IDS, WORDS, NUMBER, NUMBER, NEW_IDS)
+def _unpack(low: Bytes, wide: Words, ranks: Ids, high: Words, width: int, start: int, ids: Ids) -> None:
+    """The numbers from a position on, as many as there is room for."""
+    first = np.uint64(start)
+    before = ones(wide[first >> SIX] & mask_of(first & LAST))
+    step, mask = np.uint64(width), mask_of(width)
+    place = (np.uint64(ranks[first >> SIX]) + before) * step
+    for number in range(np.uint64(len(ids))):
+        position = first + number
+        # No branch: which numbers are long cannot be foreseen.
+        is_long = wide[position >> SIX] >> (position & LAST) & ONE
+        ids[number] = low[position] | bits_at(high, place, mask * is_long) << np.uint64(BYTE)
+        place += step * is_long
+
+
+@kernel(NOTHING, BYTES, WORDS, IDS, WORDS, NUMBER, IDS, NEW_IDS)
+def _pick(low: Bytes, wide: Words, ranks: Ids, high: Words, width: int, positions: Ids, ids: Ids) -> None:
+    """The numbers at some positions."""
+    step, mask = np.uint64(width), mask_of(width)
+    for number in range(np.uint64(len(positions))):
+        position = np.uint64(positions[number])
+        block, bit = wide[position >> SIX], position & LAST
+        is_long = block >> bit & ONE
+        place = (np.uint64(ranks[position >> SIX]) + ones(block & mask_of(bit))) * step
+        ids[number] = low[position] | bits_at(high, place, mask * is_long) << np.uint64(BYTE)
+
+
+def unpack(column: Column, start: int, end: int) -> Ids:
+    """The numbers from a position to before another."""
+    ids = np.empty(end - start, np.uint32)
+    if end > start:
+        _unpack(*column, start, ids)
+    return ids
+
+
+def pick(column: Column, positions: Ids) -> Ids:
+    """The numbers at some positions."""
+    ids = np.empty(len(positions), np.uint32)
+    _pick(*column, positions, ids)
+    return ids
+
+
+@kernel(NOTHING, BYTES, WORDS, IDS, WORDS, NUMBER, BYTES, NUMBER, NUMBER, NEW_WORDS)
+def _mark(
+    low: Bytes,
+    wide: Words,
+    ranks: Ids,
+    high: Words,
+    width: int,
+    wanted: Bytes,
+    start: int,
+    end: int,
+    bits: Words,
+) -> None:
+    step, mask = np.uint64(width), mask_of(width)
+    position, last = np.uint64(start), np.uint64(end)
+    while position < last:
+        block = wide[position >> SIX]
+        place = np.uint64(ranks[position >> SIX]) * step
+        found = np.uint64(0)
+        for offset in range(min(np.uint64(BLOCK), last - position)):
+            is_long = block >> offset & ONE
+            number = low[position + offset] | bits_at(high, place, mask * is_long) << np.uint64(BYTE)
+            place += step * is_long
+            found |= np.uint64(wanted[number]) << offset
+        bits[(position - np.uint64(start)) >> SIX] |= found
+        position += np.uint64(BLOCK)
+
+
+def mark(column: Column, wanted: Bytes, start: int, end: int, bits: Words) -> None:
+    """Set the bits of positions whose number is wanted, from the first of a block to before another."""
+    _mark(*column, wanted, start, end, bits)
+
+
+@kernel(NOTHING, BYTES, WORDS, BYTES, NUMBER, NUMBER, NEW_WORDS)
+def _mark_short(low: Bytes, wide: Words, wanted: Bytes, start: int, end: int, bits: Words) -> None:
+    position, last = np.uint64(start), np.uint64(end)
+    while position < last:
+        found = np.uint64(0)
+        for offset in range(min(np.uint64(BLOCK), last - position)):
+            found |= np.uint64(wanted[low[position + offset]]) << offset
+        bits[(position - np.uint64(start)) >> SIX] |= found & ~wide[position >> SIX]
+        position += np.uint64(BLOCK)
+
+
+def mark_short(column: Column, wanted: Bytes, start: int, end: int, bits: Words) -> None:
+    """The same for numbers that fit into a byte, which costs much less; `wanted` tells of these alone."""
+    _mark_short(column.low, column.wide, wanted, start, end, bits)

@@ -1,0 +1,147 @@
+"""The index of a corpus: documents go in, are deleted, and are found; segments are merged as they become many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from thresher.query.build import INPUT, KEY, Gatherer, Source, write_segment
+from thresher.query.manifest import Entry, Manifest, Writer, open_segment
+from thresher.query.merge import merge
+from thresher.query.packing import Ids
+from thresher.query.segment import DOCUMENT, Segment
+
+RUN_TOKENS = 24_000_000  # that are gathered in memory
+MOST_TOKENS = (1 << 32) - 1  # of a segment
+WORTH_CLEANING = 0.2  # a segment of which more than this share is deleted is written anew
+
+
+class Changes(Struct, frozen=True):
+    """What became of an index."""
+
+    added: int = 0  # documents
+    deleted: int = 0
+    tokens: int = 0  # of the documents that were added
+    segments: int = 0  # that there are now
+
+
+def keys_of(segment: Segment) -> np.ndarray:
+    """The keys of all documents of a segment, deleted ones too, by their numbers."""
+    return np.asarray(
+        pq.read_table(segment.folder / f"{DOCUMENT}.parquet", columns=[KEY]).column(0), np.uint64
+    )
+
+
+def known_keys(writer: Writer) -> set[int]:
+    """The keys of all documents in an index."""
+    found: set[int] = set()
+    for entry in writer.manifest.segments:
+        segment = open_segment(writer.directory, entry)
+        keys = np.delete(keys_of(segment), segment.deleted)
+        found.update(keys.tolist())
+    return found
+
+
+def add(
+    writer: Writer,
+    documents: Iterable[Source],
+    *,
+    run_tokens: int = RUN_TOKENS,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Changes:
+    """Add documents, in segments that are part of the index as soon as they are written."""
+    gatherer: Gatherer | None = None
+    added = tokens = 0
+    for document in documents:
+        if gatherer is not None and (
+            gatherer.attributes != document.attributes or gatherer.tokens >= run_tokens
+        ):
+            _publish(writer, gatherer)
+            gatherer = None
+        if gatherer is None:
+            gatherer = Gatherer(document.attributes, writer.manifest.next_document)
+        before, already = gatherer.tokens, len(gatherer.documents)
+        gatherer.add(document)
+        added += len(gatherer.documents) - already
+        tokens += gatherer.tokens - before
+        progress(tokens)
+    if gatherer is not None:
+        _publish(writer, gatherer)
+    return Changes(added, 0, tokens, len(writer.manifest.segments))
+
+
+def _publish(writer: Writer, gatherer: Gatherer) -> None:
+    if not gatherer.documents:
+        return
+    folder = writer.new_folder()
+    write_segment(folder, gatherer.gathered(writer.manifest.order or INPUT))
+    writer.publish(len(gatherer.documents))
+
+
+def delete(writer: Writer, keys: Collection[int]) -> int:
+    """Delete documents: from now on no search finds them; their tokens go with the next merge."""
+    count = 0
+    wanted = np.array(sorted(keys), np.uint64)
+    for entry in writer.manifest.segments:
+        segment = open_segment(writer.directory, entry)
+        numbers: Ids = np.flatnonzero(np.isin(keys_of(segment), wanted)).astype(np.uint32)
+        fresh = np.setdiff1d(numbers, segment.deleted).astype(np.uint32)
+        if len(fresh):
+            writer.delete(entry, fresh)
+            count += len(fresh)
+    return count
+
+
+def due(manifest: Manifest) -> tuple[Entry, ...]:
+    """The segments that should be merged into one now.
+
+    Every segment that stays is to be larger than all smaller ones together, so that there are few; and none is to
+    have much that was deleted.
+    """
+    ordered = sorted(manifest.segments, key=lambda entry: entry.tokens)
+    merged: tuple[Entry, ...] = ()
+    total = 0
+    for number, entry in enumerate(ordered):
+        total += entry.tokens
+        if total > MOST_TOKENS:
+            break
+        if number and entry.tokens <= 2 * (total - entry.tokens):
+            merged = tuple(ordered[: number + 1])
+    if merged:
+        return merged
+    worn = [entry for entry in ordered if entry.deleted > WORTH_CLEANING * entry.documents]
+    return tuple(worn[:1])
+
+
+def tidy(writer: Writer, *, all_of_them: bool = False, order: str | None = None) -> None:
+    """Merge the segments that should be, or all: then nothing of deleted documents is left."""
+    if order is not None and order != writer.manifest.order:
+        all_of_them = True
+    while entries := (writer.manifest.segments if all_of_them else due(writer.manifest)):
+        emptied = tuple(entry for entry in entries if entry.deleted == entry.documents)
+        writer.drop(emptied)
+        # In the order of the manifest, that of the documents' coming.
+        rest = tuple(entry for entry in writer.manifest.segments if entry in entries and entry not in emptied)
+        if rest:
+            segments = [open_segment(writer.directory, entry) for entry in rest]
+            merge(segments, (writer.manifest.order if order is None else order) or INPUT, writer.new_folder())
+            writer.publish(
+                sum(entry.documents - entry.deleted for entry in rest), instead_of=rest, order=order
+            )
+        if all_of_them:
+            return
+
+
+def build(directory: Path, documents: Iterable[Source], order: str = INPUT) -> Changes:
+    """Make an index of just these documents."""
+    from thresher.query.manifest import writing
+
+    with writing(directory) as writer:
+        writer.start_anew(order)
+        changes = add(writer, documents)
+        tidy(writer)
+    return changes

@@ -1,0 +1,485 @@
+"""Programs tried at candidates: where does a match that begins here end?
+
+From a candidate on, all ways through a program are followed at once, token by token. A way is a step and what it
+has remembered: labels, and ends of structures. Ways that have come to be the same are followed once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from thresher.query import bits
+from thresher.query.conditions import UNDEFINED, overlapping
+from thresher.query.cql import CqlError
+from thresher.query.packing import (
+    BYTES,
+    IDS,
+    LAST,
+    NEW_STARTS,
+    NEW_WORDS,
+    ONE,
+    SIX,
+    WORDS,
+    Bytes,
+    Ids,
+    Starts,
+    Words,
+    bits_at,
+    mask_of,
+    ones,
+)
+from thresher.query.program import WIDTH, Program, Rule, Step
+from thresher.query.segment import Segment
+from thresher.read.scan.kernel import BYTES as NEW_BYTES
+from thresher.read.scan.kernel import NUMBER, bare, inlined, inner, kernel
+
+MOST_WAYS = 1 << 14  # that are followed at once
+_TOKEN, _AHEAD, _SPLIT, _JUMP, _BORDER, _OPEN, _CLOSE, _DONE = (int(step) for step in Step)
+(
+    _NUMBER, _OF_TYPE, _OF_REGION, _PLACE, _IS_AMONG, _MINUS, _DISTANCE, _EQUAL, _UNEQUAL, _LESS, _MORE, _AT_MOST,
+    _AT_LEAST, _BOTH, _EITHER, _NOT, _IS_SET,
+) = (int(rule) for rule in Rule)  # fmt: skip
+_UNDEFINED = UNDEFINED
+_NOWHERE = -1  # a register that is not set
+_WIDTH, _RULE_WIDTH = WIDTH, 3
+_STACK = 64  # numbers
+
+COLUMN = types.Tuple((BYTES, WORDS, IDS, WORDS, NUMBER))
+
+
+class Tables(NamedTuple):
+    """What a program asks, for positions from one on; tables of several rows are written row by row."""
+
+    steps: Starts
+    flags: Bytes  # by condition and type
+    kinds: int  # how many types there are
+    start: int
+    places: Words  # by condition: bits of positions
+    place_words: int  # of a condition
+    rules: Starts  # all of them, one after the other
+    rule_bounds: Starts
+    type_numbers: Starts
+    firsts: Starts  # of all structures that numbers are of, or whose ends are remembered …
+    nexts: Starts
+    numbers: Starts
+    bounds: Starts  # … and where each kind of them begins
+
+
+_TABLES = types.Tuple(
+    (
+        NEW_STARTS, NEW_BYTES, NUMBER, NUMBER, NEW_WORDS, NUMBER, NEW_STARTS, NEW_STARTS, NEW_STARTS, NEW_STARTS,
+        NEW_STARTS, NEW_STARTS, NEW_STARTS,
+    )
+)  # fmt: skip
+
+
+_MEMORY = types.UniTuple(NEW_STARTS, 11)
+
+
+@inlined
+def bare_column(column):
+    """A column whose arrays are known by where they begin."""
+    return bare(column[0]), bare(column[1]), bare(column[2]), bare(column[3]), np.uint64(column[4])
+
+
+@inlined
+def _bare_tables(tables):
+    return (
+        bare(tables[0]), bare(tables[1]), tables[2], tables[3], bare(tables[4]), tables[5], bare(tables[6]),
+        bare(tables[7]), bare(tables[8]), bare(tables[9]), bare(tables[10]), bare(tables[11]), bare(tables[12]),
+    )  # fmt: skip
+
+
+@inner
+def type_at(column, position):
+    """The type of the token at a position."""
+    low, wide, ranks, high, width = column
+    place = np.uint64(position)
+    block, bit = wide[place >> SIX], place & LAST
+    if not block >> bit & ONE:
+        return np.int64(low[place])
+    at = (np.uint64(ranks[place >> SIX]) + ones(block & mask_of(bit))) * width
+    return np.int64(low[place] | bits_at(high, at, mask_of(width)) << np.uint64(8))
+
+
+@inner
+def _is_in(tables, row, position):
+    offset = position - tables[3]
+    return tables[4][row * tables[5] + (offset >> 6)] >> np.uint64(offset & 63) & ONE
+
+
+@inner
+def _region_at(tables, kind, position):
+    """The number of the last structure of a kind that begins at a position or before."""
+    firsts, bounds = tables[9], tables[12]
+    first, last = bounds[kind], bounds[kind + 1]
+    while first < last:
+        middle = (first + last) >> 1
+        if firsts[middle] <= position:
+            first = middle + 1
+        else:
+            last = middle
+    return first - 1
+
+
+@inner
+def _number_at(tables, column, kind, second, position):
+    """What a rule puts on the stack of a position."""
+    if position == _NOWHERE:
+        return np.int64(_UNDEFINED)
+    if kind == _OF_TYPE:
+        return tables[8][second * tables[2] + type_at(column, position)]
+    if kind == _PLACE:
+        return np.int64(position)
+    if kind == _IS_AMONG:
+        return np.int64(_is_in(tables, second, position))
+    region = _region_at(tables, second, position)
+    if region >= tables[12][second] and position < tables[10][region]:
+        return tables[11][region]
+    return np.int64(_UNDEFINED)
+
+
+@inner
+def _joined(kind, left, right):
+    """What a rule makes of two numbers."""
+    if kind == _BOTH:
+        return np.int64(left != 0 and right != 0)
+    if kind == _EITHER:
+        return np.int64(left != 0 or right != 0)
+    if left == _UNDEFINED or right == _UNDEFINED:
+        return np.int64(_UNDEFINED if kind <= _DISTANCE else 0)
+    if kind == _MINUS:
+        return np.int64(left - right)
+    if kind == _DISTANCE:
+        return np.int64(abs(left - right))
+    if kind == _EQUAL:
+        return np.int64(left == right)
+    if kind == _UNEQUAL:
+        return np.int64(left != right)
+    if kind == _LESS:
+        return np.int64(left < right)
+    if kind == _MORE:
+        return np.int64(left > right)
+    if kind == _AT_MOST:
+        return np.int64(left <= right)
+    return np.int64(left >= right)
+
+
+@inner
+def _holds(rule, tables, column, stack, registers, way, here, match, end):
+    """Whether a rule holds; `way` is where the registers of a way begin."""
+    rules, bounds = tables[6], tables[7]
+    height = 0
+    for number in range(bounds[rule], bounds[rule + 1]):
+        at = number * _RULE_WIDTH
+        kind, first, second = rules[at], rules[at + 1], rules[at + 2]
+        if kind == _NUMBER:
+            stack[height] = first
+            height += 1
+        elif kind <= _IS_AMONG or kind == _IS_SET:
+            position = end
+            if first == -1:
+                position = here
+            elif first == -2:
+                position = match
+            elif first >= 0:
+                position = registers[way + first]
+            if kind == _IS_SET:
+                stack[height] = np.int64(position != _NOWHERE)
+            else:
+                stack[height] = _number_at(tables, column, kind, second, position)
+            height += 1
+        elif kind == _NOT:
+            stack[height - 1] = np.int64(stack[height - 1] == 0)
+        else:
+            height -= 1
+            stack[height - 1] = _joined(kind, stack[height - 1], stack[height])
+    return stack[0] != 0 and stack[0] != _UNDEFINED
+
+
+@inner
+def _add(step, way, source, ways, registers, count, heads, stamps, stamp, following, width, room):
+    """Follow a step with what a way remembers, unless that is done already; the result is the number of ways."""
+    other = heads[step] if stamps[step] == stamp else -1
+    first = other
+    while other >= 0:
+        register = 0
+        while register < width and registers[other * width + register] == source[way * width + register]:
+            register += 1
+        if register == width:
+            return count
+        other = following[other]
+    if count == room:
+        return count + 1
+    following[count] = first
+    heads[step] = count
+    stamps[step] = stamp
+    ways[count] = step
+    for register in range(width):
+        registers[count * width + register] = source[way * width + register]
+    return count + 1
+
+
+@kernel(
+    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, _TABLES, NUMBER, NUMBER, NUMBER, NUMBER, _MEMORY, NEW_STARTS,
+    NEW_STARTS,
+)  # fmt: skip
+def _ends(
+    candidates: Ids,
+    limits: Starts,
+    size: int,
+    width: int,
+    whole_column: Any,
+    whole_tables: Any,
+    room: int,
+    final_rule: int,
+    wants_latest: int,
+    target: int,
+    memory: Any,
+    ends: Starts,
+    targets: Starts,
+) -> int:
+    """Where matches end that begin at candidates; the result is how many had more ways than there is room for."""
+    column, tables = bare_column(whole_column), _bare_tables(whole_tables)
+    steps, flags, kinds = tables[0], tables[1], tables[2]
+    ways, next_ways = bare(memory[0]), bare(memory[1])
+    kept, next_kept = bare(memory[2]), bare(memory[3])  # the row behind the last way is spare
+    following, next_following = bare(memory[4]), bare(memory[5])
+    heads, next_heads = bare(memory[6]), bare(memory[7])
+    stamps, next_stamps = bare(memory[8]), bare(memory[9])
+    stack = bare(memory[10])
+    spare = room * width
+    stamp, crowded = 0, 0
+    for number in range(len(candidates)):
+        match, limit = np.int64(candidates[number]), limits[number]
+        ends[number] = targets[number] = _NOWHERE
+        position = match
+        stamp += 1
+        for register in range(width):
+            kept[spare + register] = _NOWHERE
+        count = _add(0, room, kept, ways, kept, 0, heads, stamps, stamp, following, width, room)
+        is_done = False
+        while count > 0 and position <= limit and not is_done:
+            next_count, way = 0, 0
+            kind_here = np.int64(-1)  # the type of the token, once somebody asks for it
+            while way < count:
+                at = ways[way] * _WIDTH
+                onward, source = -1, way  # the step to go on with at this position, and whose memory
+                kind, first, second, third = steps[at], steps[at + 1], steps[at + 2], steps[at + 3]
+                if kind == _SPLIT:
+                    count = _add(
+                        first, way, kept, ways, kept, count, heads, stamps, stamp, following, width, room
+                    )
+                    onward = second
+                elif kind == _JUMP:
+                    onward = first
+                elif kind == _TOKEN or kind == _AHEAD:
+                    passes = position < limit if kind == _TOKEN else position < size
+                    if passes and first >= 0:
+                        if kind_here < 0:
+                            kind_here = type_at(column, position)
+                        passes = flags[first * kinds + kind_here] != 0
+                    if passes and second >= 0:
+                        passes = _is_in(tables, second, position) != 0
+                    if passes and third >= 0:
+                        passes = _holds(
+                            third, tables, column, stack, kept, way * width, position, match, position
+                        )
+                    if passes and kind == _AHEAD:
+                        onward = ways[way] + 1
+                    elif passes:
+                        label, mark = steps[at + 4], steps[at + 5]
+                        if label >= 0 or mark >= 0:
+                            for register in range(width):
+                                kept[spare + register] = kept[way * width + register]
+                            if label >= 0:
+                                kept[spare + label] = position
+                            if mark >= 0:
+                                kept[spare + mark] = position
+                            source = room
+                        next_count = _add(
+                            ways[way] + 1, source, kept, next_ways, next_kept, next_count,
+                            next_heads, next_stamps, stamp + 1, next_following, width, room,
+                        )  # fmt: skip
+                elif kind == _DONE:
+                    if position > match and (
+                        final_rule < 0
+                        or _holds(
+                            final_rule, tables, column, stack, kept, way * width, match, match, position - 1
+                        )
+                    ):
+                        ends[number] = position - 1
+                        if target >= 0:
+                            targets[number] = kept[way * width + target]
+                        is_done = wants_latest == 0
+                        if is_done:
+                            break
+                elif _is_in(tables, first, position):
+                    if kind == _OPEN:
+                        for register in range(width):
+                            kept[spare + register] = kept[way * width + register]
+                        kept[spare + second] = tables[10][_region_at(tables, third, position)]
+                        onward, source = ways[way] + 1, room
+                    elif kind == _BORDER or (
+                        kept[way * width + second] == _NOWHERE or kept[way * width + second] == position
+                    ):
+                        onward = ways[way] + 1
+                if onward >= 0:
+                    count = _add(
+                        onward, source, kept, ways, kept, count, heads, stamps, stamp, following, width, room
+                    )
+                if count > room or next_count > room:
+                    crowded += 1
+                    count = next_count = 0
+                way += 1
+            ways, next_ways = next_ways, ways
+            kept, next_kept = next_kept, kept
+            following, next_following = next_following, following
+            heads, next_heads = next_heads, heads
+            stamps, next_stamps = next_stamps, stamps
+            count = next_count
+            stamp += 1
+            position += 1
+        stamp += 1
+    return crowded
+
+
+@kernel(
+    NUMBER, IDS, NUMBER, COLUMN, _TABLES, NEW_STARTS, NEW_STARTS, NUMBER, NEW_STARTS, NEW_STARTS, NEW_BYTES
+)
+def _keeps(
+    candidates: Ids,
+    length: int,
+    whole_column: Any,
+    whole_tables: Any,
+    labels: Starts,
+    rules: Starts,
+    final_rule: int,
+    places: Starts,
+    stack: Starts,
+    kept: Bytes,
+) -> int:
+    """Which candidates keep all rules, where every label, and every rule, is so far from the beginning."""
+    column, tables = bare_column(whole_column), _bare_tables(whole_tables)
+    where, numbers = bare(places), bare(stack)
+    for number in range(len(candidates)):
+        match = np.int64(candidates[number])
+        for label in range(0, len(labels), 2):
+            where[labels[label]] = match + labels[label + 1]
+        keeps = True
+        for rule in range(0, len(rules), 2):
+            here = match + rules[rule + 1]
+            if keeps:
+                keeps = _holds(rules[rule], tables, column, numbers, where, 0, here, match, here)
+        if keeps and final_rule >= 0:
+            keeps = _holds(final_rule, tables, column, numbers, where, 0, match, match, match + length - 1)
+        kept[number] = keeps
+    return 0
+
+
+class Ends(NamedTuple):
+    """Where the matches of candidates end, -1 for no match; and where their targets are."""
+
+    ends: Starts
+    targets: Starts
+
+
+class Places(NamedTuple):
+    """Where the conditions on positions, and the borders, of a program are."""
+
+    start: int
+    bits: NDArray[np.uint64]  # by condition
+
+
+def places_of(program: Program, start: int, end: int) -> Places:
+    """The places for positions from the first of a block to before another; a tag may stand at that one, too."""
+    reach = end - start + 1
+    found = np.zeros((len(program.places), len(bits.nobody(reach))), np.uint64)
+    for row, asked in enumerate(program.places):
+        there = program.positions(asked, start, start + reach)
+        found[row, : len(there)] = there
+    return Places(start, found)
+
+
+class Matcher:
+    """A program with its tables for a stretch of positions."""
+
+    def __init__(self, program: Program, segment: Segment, places: Places, end: int) -> None:
+        """`end` is the first position that no match can reach."""
+        self._program, self._segment = program, segment
+        flags = np.zeros((len(program.types), segment.types), np.uint8)
+        for row, condition in enumerate(program.types):
+            flags[row] = program.conditions.types(condition)
+        self._tables = Tables(
+            np.array(program.steps, np.int64).ravel(),
+            flags.ravel(),
+            segment.types,
+            places.start,
+            places.bits.ravel(),
+            places.bits.shape[1],
+            self._rules(),
+            np.cumsum([0, *map(len, program.rules)]).astype(np.int64),
+            np.concatenate([np.zeros(0, np.int64), *program.type_numbers]),
+            *self._regions(places.start, end),
+        )
+
+    def _rules(self) -> Starts:
+        """All rules; the structures that they ask for come behind those of tags."""
+        rows = np.array([row for rule in self._program.rules for row in rule], np.int64).reshape(
+            -1, _RULE_WIDTH
+        )
+        rows[rows[:, 0] == Rule.OF_REGION, 2] += len(self._program.structures)
+        return rows.ravel()
+
+    def _regions(self, start: int, end: int) -> tuple[Starts, Starts, Starts, Starts]:
+        """Structures that tags and rules ask for, as far as they can be reached."""
+        nothing = np.zeros(0, np.int64)
+        firsts, nexts, numbers = [nothing], [nothing], [nothing]
+        for name, values in [
+            *((name, None) for name in self._program.structures),
+            *self._program.region_numbers,
+        ]:
+            structure = self._segment.structures[name]
+            some = overlapping(structure, start, end)
+            firsts.append(structure.firsts[some].astype(np.int64))
+            nexts.append(structure.nexts[some].astype(np.int64))
+            numbers.append(np.zeros(len(firsts[-1]), np.int64) if values is None else values[some])
+        bounds = np.cumsum([0, *(len(part) for part in firsts[1:])]).astype(np.int64)
+        return np.concatenate(firsts), np.concatenate(nexts), np.concatenate(numbers), bounds
+
+    def ends(self, candidates: Ids, limits: Starts, *, latest: bool) -> Ends:
+        """Where the matches end that begin at some positions, each before a limit: first possible ends, or last."""
+        program = self._program
+        ends, targets = np.empty(len(candidates), np.int64), np.empty(len(candidates), np.int64)
+        room = MOST_WAYS if program.registers else len(program.steps) + 1
+        sizes = [room] * 2 + [(room + 1) * program.registers] * 2 + [room] * 2 + [len(program.steps)] * 4
+        memory = tuple(np.zeros(max(size, 1), np.int64) for size in [*sizes, _STACK])
+        crowded = _ends(
+            candidates, limits, self._segment.size, program.registers,
+            tuple(self._segment.column), tuple(self._tables), room, program.final_rule, int(latest),
+            program.target, memory, ends, targets,
+        )  # fmt: skip
+        if crowded:
+            raise CqlError(
+                f"the pattern can match in more than {MOST_WAYS:,} ways at once; use fewer labels, or `within s`"
+            )
+        return Ends(ends, targets)
+
+    def keeps(self, candidates: Ids) -> NDArray[np.bool_]:
+        """Which candidates keep the rules of a pattern whose tokens are at one place each."""
+        program = self._program
+        kept = np.empty(len(candidates), np.uint8)
+        _keeps(
+            candidates, program.length, tuple(self._segment.column), tuple(self._tables),
+            _flat(program.label_offsets), _flat(program.rule_offsets), program.final_rule,
+            np.full(max(program.registers, 1), _NOWHERE, np.int64), np.zeros(_STACK, np.int64), kept,
+        )  # fmt: skip
+        return kept.view(np.bool_)
+
+
+def _flat(pairs: list[tuple[int, int]]) -> Starts:
+    return np.array(pairs, np.int64).ravel()

@@ -1,0 +1,106 @@
+"""Sets of positions behave as sets do."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thresher.query import bits, columns, planes, postings
+from thresher.query.columns import pack_column
+from thresher.query.planes import pack_planes
+from thresher.query.postings import pack_postings
+
+positions = st.sets(st.integers(0, 299), max_size=40)
+UNTIMED = settings(deadline=None)  # kernels may have to be compiled
+
+
+def as_bits(members: set[int], size: int = 300) -> np.ndarray:
+    made = bits.nobody(size)
+    bits.dot(np.array(sorted(members), np.uint32), 0, size, made)
+    return made
+
+
+@UNTIMED
+@given(positions, st.integers(0, 128))
+def test_what_goes_in_comes_out_in_order(members: set[int], start: int) -> None:
+    made = as_bits(members)
+    assert bits.members(made, start).tolist() == [start + one for one in sorted(members)]
+    assert bits.count(made) == len(members)
+
+
+@UNTIMED
+@given(positions, st.integers(0, 90), st.integers(0, 90), st.integers(1, 300))
+def test_earlier_positions_have_a_member_some_steps_ahead(
+    members: set[int], least: int, more: int, size: int
+) -> None:
+    found = bits.earlier(as_bits(members), least, least + more, size)
+    expected = [
+        one for one in range(size) if any(one + steps in members for steps in range(least, least + more + 1))
+    ]
+    assert bits.members(found).tolist() == expected
+
+
+@UNTIMED
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 90))), st.integers(0, 150), st.integers(150, 300)
+)
+def test_stretches_are_filled(stretches: list[tuple[int, int]], start: int, end: int) -> None:
+    made = bits.nobody(end - start)
+    firsts = np.array([first for first, _ in stretches], np.uint32)
+    nexts = np.array([first + length for first, length in stretches], np.uint32)
+    bits.fill(firsts, nexts, start, end, made)
+    expected = {
+        one for first, length in stretches for one in range(first, first + length) if start <= one < end
+    }
+    assert bits.members(made, start).tolist() == sorted(expected)
+
+
+@UNTIMED
+@given(
+    st.lists(st.integers(0, 5) | st.integers(0, 700), max_size=300),
+    st.sets(st.integers(0, 700), max_size=200),
+    st.integers(0, 4),
+    st.integers(0, 300),
+)
+def test_every_way_to_find_types_finds_the_same(
+    ids: list[int], types: set[int], first_block: int, reach: int
+) -> None:
+    start = min(first_block * 64, len(ids))
+    start -= start % 64
+    end = min(start + reach, len(ids))
+    column = np.array(ids, np.uint32)
+    wanted = np.zeros(701, np.uint8)
+    wanted[list(types)] = 1
+    expected = [one for one in range(start, end) if ids[one] in types]
+
+    scanned = bits.nobody(end - start)
+    columns.mark(pack_column(column), wanted, start, end, scanned)
+    assert bits.members(scanned, start).tolist() == expected
+
+    listed = bits.nobody(end - start)
+    columns.mark_short(pack_column(column), wanted[:256], start, end, listed)
+    longs = np.array(sorted(one - 256 for one in types if one >= 256), np.uint32)
+    postings.mark(pack_postings(column, 701, 256), longs, start, end, listed)
+    assert bits.members(listed, start).tolist() == expected
+
+
+@UNTIMED
+@given(
+    st.lists(st.integers(0, 19), max_size=300),
+    st.sets(st.integers(0, 7)),
+    st.integers(0, 4),
+    st.integers(0, 300),
+)
+def test_planes_find_the_values_of_types(
+    ids: list[int], values: set[int], first_block: int, reach: int
+) -> None:
+    start = min(first_block, len(ids) // 64) * 64
+    end = min(start + reach, len(ids))
+    wanted = np.zeros(8, np.uint8)
+    wanted[list(values)] = 1
+    value_of = np.arange(20, dtype=np.uint32) * 3 % 8
+    found = bits.nobody(max(end - start, 0))
+    planes.mark(pack_planes(np.array(ids, np.uint32), value_of, 3), wanted, start, max(end, start), found)
+    expected = [one for one in range(start, end) if int(value_of[ids[one]]) in values]
+    assert bits.members(found, start).tolist() == expected
