@@ -40,6 +40,7 @@ EXPECTED = [
     ("ja", "「行きます。」| そうですか？| はい"),
     ("ko", "학교에 갔다.| 재미있었다!"),
 ]
+WORDS = "a B 1 12 1990 . ... ! ? 。 ፡ ፡፡ \" ' ( ) « » „ “ ” Dr. J. e.g. etc. 😀 :)"
 
 
 @pytest.mark.parametrize(("language", "text"), EXPECTED)
@@ -49,11 +50,7 @@ def test_sentences_end_where_they_should(language: str, text: str) -> None:
     assert ["".join(sentence) for sentence in found] == expected
 
 
-@given(
-    st.lists(
-        st.sampled_from("a B 1 12 1990 . ... ! ? 。 ፡ ፡፡ \" ' ( ) « » „ “ ” Dr. J. e.g. etc. 😀 :)".split())
-    )
-)
+@given(st.lists(st.sampled_from(WORDS.split())))
 def test_sentences_are_the_tokens_and_none_is_empty(words: list[str]) -> None:
     for language in ("", "cs", "el", "en"):
         cut = sentences(words, language)
@@ -75,5 +72,5 @@ def test_a_sentence_without_end_is_cut() -> None:
 @pytest.mark.parametrize("unit", [". ", '. " ', "1 . ", ". a ", "Dr. ", "( . ) "])
 def test_time_is_linear_in_the_tokens_whatever_they_are(unit: str) -> None:
     # Were it to grow with the square of their number, the test would take too long and be stopped.
-    words = (unit * 100_000).split() + ["a"]
+    words = [*(unit * 100_000).split(), "a"]
     assert ends(words, "cs")[-1] == len(words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from itertools import product
 
 import pytest
 from hypothesis import example, given, settings
@@ -25,11 +26,13 @@ SAMPLES = {
 }
 LANGUAGES = ["", "cs", "en", "es", "fr", "he", "it", "nl", "sv", *SEGMENTERS]
 PIECES = """
-don't l'été 's well-known e.g. U.S.A. Dr. J. 3.14 1,000.50 12:30 1.5.2024 http://a.b/c_(d). www.x.cz/?q=1, a.b@c.org @name
-#tag ... ?! -- 👩‍💻 🇨🇿 👍🏽 ❤️ 1️⃣ می‌روم किताब Ինչպե՞ս צה"ל ภาษาไทย ພາສາ ភាសាខ្មែរ မြန်မာ བོད་ཡིག་ 北京大学 東京タワー らーめん 한국어 ሰላም፡፡
-\u0301 \u200d \u200c \ufe0f \u00ad \u200b \x00 \x85 \u2028 \u3000 \U000e0041 \U0001f1e8 ( ) ' ’ " . , : / - @ # _ *
-""".split(" ")
-texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=4) | st.just(" "), max_size=20).map("".join)
+don't l'été 's well-known e.g. U.S.A. Dr. J. 3.14 1,000.50 12:30 1.5.2024 http://a.b/c_(d). www.x.cz/?q=1, a.b@c.org
+@name #tag ... ?! -- 👩‍💻 🇨🇿 👍🏽 ❤️ 1️⃣ می‌روم किताब Ինչպե՞ս צה"ל ภาษาไทย ພາສາ ភាសាខ្មែរ မြန်မာ བོད་ཡིག་
+北京大学 東京タワー らーめん 한국어 ሰላም፡፡ \u0301 \u200d \u200c \ufe0f \u00ad \u200b \x00 \x85 \u2028 \u3000
+\U000e0041 \U0001f1e8 ( ) ' ’ " . , : / - @ # _ *
+"""
+pieces = st.sampled_from(PIECES.split(" ")) | st.text(max_size=4) | st.just(" ")
+texts = st.lists(pieces, max_size=20).map("".join)
 
 EXPECTED = [
     ("en", "I don't know a well-known e-mail.", "I|don't|know|a|well-known|e-mail|."),
@@ -80,6 +83,8 @@ EXPECTED = [
     ("", "ភាសាខ្មែរ", "ភា|សា|ខ្មែ|រ"),
     ("", "မြန်မာစကားသည်", "မြန်|မာ|စ|ကား|သည်"),
     ("", "བོད་ཡིག་གི།", "བོད་|ཡིག་|གི|།"),
+    ("", "ꦱꦧꦼꦤ꧀ꦲꦸꦩꦠ꧀ꦩꦤꦸꦁꦱ", "ꦱ|ꦧꦼ|ꦤ꧀ꦲꦸ|ꦩ|ꦠ꧀ꦩ|ꦤꦸꦁ|ꦱ"),
+    ("", "ꉻꏑꇩ", "ꉻ|ꏑ|ꇩ"),
 ]
 
 
@@ -133,32 +138,16 @@ def test_no_mark_is_parted_from_its_base(language: str, text: str) -> None:
         place += len(token)
 
 
+UNITS = "a a. a- a' a@ a.b@ 1, http:// http://( (a . ! \" \u0301 👩\u200d 我 ก"
+
+
 @pytest.mark.parametrize(
-    "unit",
-    [
-        "a",
-        "a.",
-        "a-",
-        "a'",
-        "a@",
-        "a.b@",
-        "1,",
-        "http://",
-        "http://(",
-        "(a",
-        ".",
-        "!",
-        '"',
-        "\u0301",
-        "👩\u200d",
-        "我",
-        "ก",
-    ],
+    ("language", "unit"),
+    [*product(("en", "it"), UNITS.split()), ("ja", "あ"), ("th", "ก"), ("zh", "我")],
 )
-@pytest.mark.parametrize("language", ["en", "it", "ja", "th", "zh"])
-def test_time_is_linear_in_a_text_whatever_the_text(unit: str, language: str) -> None:
+def test_time_is_linear_in_a_text_whatever_the_text(language: str, unit: str) -> None:
     # Were it to grow with the square of the length, the test would take too long and be stopped.
-    text = "http://a" + unit * (200_000 // len(unit)) + " " * 1_000_000
+    text = "http://a" + unit * (200_000 // len(unit)) + " " * 200_000
     assert "".join(tokens(text, language)) == clean(text).strip()
 
 

@@ -19,7 +19,23 @@ LAO = "\u0e81-\u0ece\u0edc-\u0edf"
 KHMER = "\u1780-\u17d3\u17d7\u17dc\u17dd"
 BURMESE = "\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa7f"
 TIBETAN = "\u0f00\u0f18\u0f19\u0f35\u0f37\u0f39\u0f3e-\u0fbc\u0fc6"
-UNSPACED = HAN + HIRAGANA + KATAKANA + BOPOMOFO + THAI + LAO + KHMER + BURMESE + TIBETAN
+YI = "\ua000-\ua48c"
+TAI_THAM, BALINESE, JAVANESE = "\u1a20-\u1a7c\u1aa7", "\u1b00-\u1b4c", "\ua980-\ua9c0"
+UNSPACED = (
+    HAN
+    + HIRAGANA
+    + KATAKANA
+    + BOPOMOFO
+    + YI
+    + THAI
+    + LAO
+    + KHMER
+    + BURMESE
+    + TIBETAN
+    + TAI_THAM
+    + BALINESE
+    + JAVANESE
+)
 
 JOINERS = "\u200c\u200d"  # what Persian and Indic words, and families of emoji, are written with
 # Signs that stand inside words: of Armenian (they ask and exclaim there), Hebrew and Mongolian.

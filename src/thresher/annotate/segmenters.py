@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -74,15 +75,19 @@ def are_installed(distributions: Iterable[str]) -> bool:
     return all(find_spec(name.replace("-", "_")) for name in distributions)
 
 
-@cache
-def jieba_tokenizer() -> Any:
-    """jieba with its own dictionary."""
+def imported_from_jieba(name: str) -> Any:
+    """A module of jieba."""
     with warnings.catch_warnings():
         # jieba asks setuptools for its files, which is deprecated, and has strings of an older Python.
         for message in ("pkg_resources is deprecated", ".*invalid escape sequence"):
             warnings.filterwarnings("ignore", message, category=Warning)
-        import jieba
-    tokenizer = jieba.Tokenizer()
+        return import_module(name)
+
+
+@cache
+def jieba_tokenizer() -> Any:
+    """jieba with its own dictionary."""
+    tokenizer = imported_from_jieba("jieba").Tokenizer()
     # jieba would load the dictionary from a file in /tmp that anybody may have put there.
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
@@ -95,4 +100,4 @@ def fugashi_tagger() -> Any:
     import fugashi
     import unidic_lite
 
-    return fugashi.Tagger(f'-r /dev/null -d "{unidic_lite.DICDIR}"')
+    return fugashi.Tagger(f'-r "{unidic_lite.DICDIR}/mecabrc" -d "{unidic_lite.DICDIR}"')

@@ -2,7 +2,7 @@
 
 A language has a row here where it differs from the rest. Words of scripts without spaces are found by libraries
 (`segmenters`) in texts of their own language; elsewhere, and where none is installed, a Chinese character is a
-token, a run of kana is, and so is what looks like a syllable in Thai, Lao, Khmer, Burmese and Tibetan.
+token, a run of kana is, and so is what looks like a syllable in Thai, Lao, Khmer, Burmese, Tibetan and Javanese.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def _dot(language: str) -> str:
     for word in sorted(frozenset().union(*abbreviations(language))):
         by_length.setdefault(len(word), []).append(re.escape(word))
     known = [rf"(?<=\b(?i:{'|'.join(words)})\.)" for words in by_length.values()]
-    not_a_word = "(?<!I.)" if language == "en" else ""
-    initial = rf"(?<=\b{_CAPITAL}\.){not_a_word}(?=\s?{_CAPITAL})"
+    not_a_pronoun = r"(?<!I\.)" if language == "en" else ""
+    initial = rf"(?<=\b{_CAPITAL}\.){not_a_pronoun}(?=\s?{_CAPITAL})"
     return rf"(?:\.(?:{'|'.join([*known, initial])}))?+"
 
 
@@ -146,24 +146,24 @@ def _repeated(signs: Iterable[str]) -> str:
 
 
 _REPEATED = _repeated(".…-—=*~+_•|/\\<>#^'`፡")  # signs that are one token together: ... -- <<
-_SYLLABLE = "(?=[{every}])(?:{one})".format(
-    every=kinds.UNSPACED,
-    one="|".join(
-        [
-            f"[{kinds.HAN}]",
-            f"[{kinds.HIRAGANA}ー]++",
-            f"[{kinds.KATAKANA}]++",
-            f"[{kinds.BOPOMOFO}]++",
-            # A vowel that is written before its consonant, the consonant, what is written around and after it.
-            "[เ-ไເ-ໄ]?[ก-ฮກ-ຮໜ-ໟ][ะ-ฺๅ็-๎ະ-ຽ່-໎]*+",
-            "[ក-ឳ](?:្[ក-ឳ]|[\u17b4-\u17d1\u17d3\u17dd])*+",
-            # Consonants that are stacked below, or end the syllable, are part of it.
-            "[က-ဪဿၐ-ၕ](?:္[က-အ]|[\u102b-\u103e\u1056-\u1059]|[က-အ](?=့?်))*+",
-            f"[{kinds.TIBETAN}]++[་༌]?+",
-            ".",
-        ]
-    ),
+# Khmer, Tai Tham, Balinese and Javanese: consonants, and the signs that stack the next one below.
+_STACKED, _STACKER = "ក-ឳ\u1a20-\u1a54\u1b05-\u1b33\ua984-\ua9b2", "\u17d2\u1a60\u1b44\ua9c0"
+_SYLLABLES = (
+    f"[{kinds.HAN}{kinds.YI}]",
+    f"[{kinds.HIRAGANA}ー]++",
+    f"[{kinds.KATAKANA}]++",
+    f"[{kinds.BOPOMOFO}]++",
+    # A vowel that is written before its consonant, the consonant, what is written around and after it.
+    "[เ-ไເ-ໄ]?[ก-ฮກ-ຮໜ-ໟ][ะ-ฺๅ็-๎ະ-ຽ່-໎]*+",
+    f"[{_STACKED}](?:[{_STACKER}][{_STACKED}]|{_MARK})*+",
+    # In Burmese, consonants that are stacked below, or end the syllable, are part of it.
+    f"[က-ဪဿၐ-ၕ](?:္[က-အ]|{_MARK}|[က-အ](?=့?်))*+",
+    f"[{kinds.TIBETAN}]++[་༌]?+",
+    ".",
 )
+_SYLLABLE = f"(?=[{kinds.UNSPACED}])(?:{'|'.join(_SYLLABLES)})"
+
+# A URL goes on behind these signs only if more of it follows: at its end they are the sentence's.
 _ENDS_NO_URL = ".,;:!?'*"
 _IN_URL = rf"""[^\s()<>\[\]{{}}|^`"«»‹›„“”‚‘’、。「」『』（），！？；：{_ENDS_NO_URL}{kinds.UNSPACED}]"""
 _URL = (
@@ -171,4 +171,4 @@ _URL = (
     rf"(?:{_IN_URL}++|[{_ENDS_NO_URL}]{{1,8}}+(?={_IN_URL})|\((?:{_IN_URL}|[{_ENDS_NO_URL}]){{0,{LONGEST_BRACKET}}}+\))++"
 )
 _LABEL = f"{_WORD}++(?:-{_WORD}++)*+"
-_EMAIL = rf"{_WORD}[{kinds.word_characters()}.+%-]{{0,{LONGEST_NAME}}}+@{_LABEL}(?:\.{_LABEL})++"
+_EMAIL = rf"{_WORD}[{kinds.word_characters()}.+%-]{{0,{LONGEST_NAME - 1}}}+@{_LABEL}(?:\.{_LABEL})++"
