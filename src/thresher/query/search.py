@@ -183,7 +183,7 @@ class Finder:
         limits = self._limits(candidates)
         attempt = Attempt(self._program, self._automaton, self._segment, start, reach)
         parts = []
-        for first in range(0, len(candidates), TRIED):
+        for first in range(0, max(len(candidates), 1), TRIED):
             watch.look()
             some = slice(first, first + TRIED)
             ends, targets = attempt.ends(candidates[some], limits[some], latest=self._strategy == "longest")
