@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from thresher.cli.app import AsJson, Directory, app, print_json, say
 from thresher.cli.visiting import counting
+from thresher.config import ConfigError
 
 FormatName = Literal["vertical", "text", "conllu", "tei", "jsonl", "parquet"]
 
@@ -21,7 +22,12 @@ FormatName = Literal["vertical", "text", "conllu", "tei", "jsonl", "parquet"]
 def import_corpora(
     directory: Directory,
     files: Annotated[
-        list[Path], Parameter(name="FILE", help="Files to import, packed or not; - is standard input.")
+        list[Path],
+        Parameter(
+            name="FILE",
+            help="Files to import, packed or not; - is standard input.",
+            allow_leading_hyphen=True,
+        ),
     ],
     *,
     format: FormatName | None = None,
@@ -30,7 +36,7 @@ def import_corpora(
     document: str = "",
     entities: Annotated[bool, Parameter(negative=())] = False,
     text_column: str = "text",
-    split: Literal["", "line"] = "",
+    split: Literal["line"] | None = None,
     json: AsJson = False,
 ) -> None:
     """Bring corpora that you have, licensed or your own, into a corpus.
@@ -53,7 +59,7 @@ def import_corpora(
     document
         vertical: tag of documents; if left out, whichever of doc, text and article comes first in the file.
     entities
-        vertical: decode &lt; &gt; &amp; &quot; and &apos;, as in what thresher export writes.
+        vertical: decode the entities lt, gt, amp, quot and apos of XML, which thresher export writes.
     text_column
         jsonl, parquet: field or column that has the text; all others are kept as what is known of the document.
     split
@@ -61,6 +67,9 @@ def import_corpora(
     """
     from thresher.store.imports import import_files
 
+    for path in files:
+        if str(path).startswith("--") and not path.exists():
+            raise ConfigError(f"there is no option {path}; thresher import --help lists those there are")
     if lang:
         from thresher.crawl.start import language_code
 
@@ -74,7 +83,7 @@ def import_corpora(
             language=lang,
             document=document,
             text_column=text_column,
-            split=split,
+            split=split or "",
             entities=entities,
             progress=progress,
         )

@@ -189,6 +189,7 @@ class _Import:
                     name = document.meta.get("id") or f"{source.name}#{figures['documents']}"
                 id = name if document.part == 1 else f"{name}#{document.part}"
                 self._writer.add(Row(id, source.name, figures["documents"], document))
+                del document  # it may be long, and the next one is made before its name is free
         except BaseException:
             self._writer.drop()
             raise

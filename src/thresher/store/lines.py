@@ -8,7 +8,7 @@ They are UTF-8, and each ends in a line feed.
 
 There are no other control characters (C0, DEL, C1, U+2028, U+2029), and everything is in Unicode's NFC. The tag of
 the document itself is not among its lines. A structure has tokens, and never stands within one of its own name; it
-may overlap others.
+may overlap others. Between two tokens, what closes comes before what opens.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 OPENS, CLOSES = "\x02", "\x03"
 REPLACEMENT = "\ufffd"
 LINE_FEED = 10
+PORTION = 1 << 20  # bytes looked at together
 
 _SPACES = re.compile(r"\r\n|[\t\n\r]")
 # Halves of surrogate pairs are among them: no UTF-8 can hold them.
@@ -103,7 +104,9 @@ def closing(name: str) -> bytes:
 
 def count_ends(data: bytes) -> int:
     """How many line feeds there are; bytes.count takes six times as long where they are many."""
-    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == LINE_FEED))
+    array = np.frombuffer(data, np.uint8)
+    portions = (array[at : at + PORTION] for at in range(0, len(array), PORTION))
+    return sum(int(np.count_nonzero(portion == LINE_FEED)) for portion in portions)
 
 
 def read(lines: bytes) -> Iterator[Token | Open | Close]:

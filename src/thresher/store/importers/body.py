@@ -101,13 +101,16 @@ class Body:
 
     def finish(self) -> Iterator[Document]:
         """The document, or the last part of it; nothing if it has no tokens."""
-        if self.size:
-            for known in reversed(self.opened[: len(self.opened) - self.waiting]):
-                self._write(known.end)
-            body = b"".join([*self.chunks, b"\n"])[1:]
-            yield Document(self.meta, body, lines.count_ends(body) - self.tags, part=self.part)
+        for known in reversed(self.opened[: len(self.opened) - self.waiting]):
+            self._write(known.end)
+        chunks, tags = self.chunks, self.tags
         self.chunks, self.tags, self.size = [], 0, 0
         self.opened, self.waiting = (), 0
+        if chunks:
+            chunks[0] = chunks[0][1:]  # the line feed goes from the front to the end
+            body = b"".join([*chunks, b"\n"])
+            chunks.clear()
+            yield Document(self.meta, body, lines.count_ends(body) - tags, part=self.part)
 
     def _place(self, name: str) -> int | None:
         for place, known in enumerate(self.opened):

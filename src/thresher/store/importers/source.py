@@ -22,7 +22,7 @@ from thresher.store.lines import count_ends
 STDIN = "-"
 BLOCK = 1 << 18  # bytes: what is worked on at a time stays in a processor's cache
 PIECE = 1 << 18  # bytes read at a time …
-PACKED_PIECE = 1 << 12  # … and of packed files: 4 kB of zstd can hold 128 MB of one letter
+PACKED_PIECE = 1 << 11  # … and unpacked at a time: 2 kB of zstd can hold 64 MB of one letter
 LONGEST_LINE = 256 * MIB  # a document of JSON is one line; more is no text but some other kind of file
 ZSTD_WINDOW = 1 << 27  # the most that zstd itself unpacks unless it is told more
 
@@ -88,12 +88,16 @@ class Source:
         return self._hash.hexdigest()
 
     def pieces(self) -> Iterator[bytes]:
-        """The unpacked bytes in pieces of any size, none of them empty."""
+        """The unpacked bytes in small pieces, none of them empty."""
         with self._opened() as file:
             start = file.read(PIECE)
             pieces = self._counted(start, file)
             unpacker = self._unpacker(start)
-            yield from filter(None, pieces if unpacker is None else self._unpacked(pieces, unpacker))
+            for piece in pieces if unpacker is None else self._unpacked(pieces, unpacker):
+                if len(piece) <= PIECE:
+                    yield from [piece] if piece else ()
+                else:
+                    yield from (piece[at : at + PIECE] for at in range(0, len(piece), PIECE))
 
     def text_pieces(self) -> Iterator[bytes]:
         """The pieces without a mark of UTF-8; ImportFault if there is one of another encoding."""

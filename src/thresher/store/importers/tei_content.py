@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from thresher.config import MIB
 from thresher.store import lines
 from thresher.store.importers.body import Body, structure
 from thresher.store.importers.document import LONGEST, Document, Remarks
@@ -85,8 +86,9 @@ class Content:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to cut."""
-        return self._body.full or self._size >= LONGEST
+        """Whether it is time to cut: before a structure, unless none comes for long."""
+        body = self._body
+        return self._size >= LONGEST or (body.full and (body.waiting > 0 or body.size >= LONGEST + MIB))
 
     @property
     def parts(self) -> int:

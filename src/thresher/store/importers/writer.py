@@ -251,4 +251,5 @@ def _integers(values: Sequence[int | None], type_: Any) -> Any:
 
 def _present(values: Sequence[object]) -> pa.Buffer:
     """A bit for each value: it is there, or null."""
-    return pa.py_buffer(np.packbits([value is not None for value in values], bitorder="little").tobytes())
+    present = np.array([value is not None for value in values], np.bool_)
+    return pa.py_buffer(np.packbits(present, bitorder="little").tobytes())
