@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +324,14 @@ def test_an_interrupted_import_keeps_what_was_whole(tmp_path: Path, monkeypatch:
     assert stored(tmp_path) == ["000001.parquet"]
 
 
+def test_millions_of_tiny_documents_are_written_out_in_time(tmp_path: Path) -> None:
+    bring(tmp_path, "a.txt", b"a\n" * 50_000, split="line")
+    (file,) = files(tmp_path / "corpus")
+    assert file.rows == 50_000
+    groups = pq.ParquetFile(file.path).metadata
+    assert max(groups.row_group(n).num_rows for n in range(groups.num_row_groups)) < 20_000
+
+
 def test_a_full_disk_leaves_nothing_half(tmp_path: Path) -> None:
     """A limit on the size of files stands in for a disk."""
     (tmp_path / "a.txt").write_text(os.urandom(6 << 20).hex())
@@ -430,6 +439,22 @@ def test_the_command_reads_standard_input_packed_or_not(
     assert shown.returncode == 0, shown.stderr
     (document,) = documents(tmp_path / "corpus")
     assert document.source == "stdin"
+
+
+def test_a_pipe_with_a_name_is_read_as_standard_input_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as other:
+        other.submit((tmp_path / "pipe").write_bytes, gzip.compress(VERTICAL))
+        found = import_files(tmp_path / "corpus", [tmp_path / "pipe"], format="vertical", language="cs")
+    assert (found.files, found.tokens) == (("pipe",), 2)
+
+
+def test_a_name_that_is_not_utf8_is_kept_as_far_as_it_can_be(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/p\xf8\xedklad.txt"))
+    path.write_text("One.")
+    assert import_files(tmp_path / "corpus", [path], language="cs").documents == 1
+    (document,) = documents(tmp_path / "corpus")
+    assert document.id == "p\ufffd\ufffdklad.txt#1"
 
 
 def test_standard_input_is_known_again_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -74,13 +74,17 @@ def clean_name(text: str) -> str:
     return _NOT_IN_NAMES.sub("_", clean(text)) or "_"
 
 
-def token(values: Iterable[str]) -> bytes:
+def token(values: Sequence[str]) -> bytes:
     """The line of a token.
 
     >>> token(["dogs", "NNS", "dog"])
     b'dogs\\tNNS\\tdog\\n'
     """
-    return ("\t".join(map(clean, values)) + "\n").encode()
+    line = "\t".join(values)
+    text = "".join(values)
+    if not text.isprintable() or not (text.isascii() or unicodedata.is_normalized("NFC", line)):
+        line = "\t".join(map(clean, values))
+    return f"{line}\n".encode()
 
 
 def opening(name: str, attributes: Mapping[str, str]) -> bytes:

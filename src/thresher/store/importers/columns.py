@@ -76,6 +76,11 @@ class Columns:
 
     def _mended(self, stretch: bytes, at: int, numbering: Numbering) -> bytes:
         """The lines one by one: blank ones left out, values cut off or filled up, what is forbidden replaced."""
+        normal = unicodedata.normalize("NFC", stretch.decode("utf-8", "replace")).encode()
+        if is_utf8(stretch) and self._sound(
+            [normal]
+        ):  # files in which everything is in another form are many
+            return normal
         mended = []
         for nth, line in enumerate(stretch.split(b"\n")[1:]):
             if not line:

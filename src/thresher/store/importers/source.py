@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import hashlib
 import lzma
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +18,7 @@ from isal import igzip_lib
 
 from thresher.config import MIB
 from thresher.store.corpus import CorpusError
-from thresher.store.lines import count_ends
+from thresher.store.lines import clean, count_ends
 
 STDIN = "-"
 BLOCK = 1 << 18  # bytes: what is worked on at a time stays in a processor's cache
@@ -53,11 +54,11 @@ def _zstd() -> Unpacker:
 
 
 # Suffix, the bytes that such files start with, and what unpacks one stream; there may be several in a file.
-PACKED: dict[str, tuple[bytes, Callable[[], Unpacker]]] = {
-    ".gz": (b"\x1f\x8b\x08", _gzip),
-    ".zst": (b"\x28\xb5\x2f\xfd", _zstd),
-    ".xz": (b"\xfd7zXZ\x00", lambda: cast(Unpacker, lzma.LZMADecompressor())),
-    ".bz2": (b"BZh", lambda: cast(Unpacker, bz2.BZ2Decompressor())),
+PACKED: dict[str, tuple[re.Pattern[bytes], Callable[[], Unpacker]]] = {
+    ".gz": (re.compile(rb"\x1f\x8b\x08"), _gzip),
+    ".zst": (re.compile(rb"\x28\xb5\x2f\xfd"), _zstd),
+    ".xz": (re.compile(rb"\xfd7zXZ\x00"), lambda: cast(Unpacker, lzma.LZMADecompressor())),
+    ".bz2": (re.compile(rb"BZh[1-9]1AY&SY"), lambda: cast(Unpacker, bz2.BZ2Decompressor())),
 }
 _DAMAGE: tuple[Any, ...] = (
     igzip_lib.error,
@@ -75,7 +76,7 @@ class Source:
     def __init__(self, path: Path, scratch: Path, advance: Callable[[int], None] = lambda _: None) -> None:
         self.path = path
         self.standard = str(path) == STDIN
-        self.name = "stdin" if self.standard else path.name
+        self.name = "stdin" if self.standard else clean(path.name)
         self.bytes = 0  # read so far, as they are in the file
         self.passed = 0  # lines before the block that was handed out last
         self._scratch = scratch  # directory for a copy, if one is needed
@@ -170,9 +171,9 @@ class Source:
             piece = file.read(PIECE)
 
     def _unpacker(self, start: bytes) -> Callable[[], Unpacker] | None:
-        """By its suffix; what comes from standard input has none, and is known by its first bytes."""
-        if self.standard:
-            return next((unpacker for magic, unpacker in PACKED.values() if start.startswith(magic)), None)
+        """By its suffix; what comes through a pipe has none, and is known by its first bytes."""
+        if self.standard or not self.path.is_file():
+            return next((unpacker for magic, unpacker in PACKED.values() if magic.match(start)), None)
         suffix = packing(self.path)
         return PACKED[suffix][1] if suffix else None
 
@@ -187,7 +188,7 @@ class Source:
                         yield stream.decompress(rest)
                     except _DAMAGE as fault:
                         raise ImportFault(
-                            f"{self.name} cannot be unpacked: {fault}; get it once more"
+                            f"{self.name} cannot be unpacked: {fault}; get it once more, or unpack it first"
                         ) from None
                     rest = stream.unused_data.lstrip(b"\0") if stream.eof else b""  # padding is allowed
                     stream = None if stream.eof else stream

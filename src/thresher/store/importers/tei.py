@@ -83,22 +83,19 @@ class _Reader:
         if self._skipped or self._is_other_choice(depth):
             self._skipped = self._skipped or depth
             return
-        attributes = {
-            key.rpartition(":")[2]: value for key, value in given.items() if not key.startswith("xmlns")
-        }
         if name in DOCUMENTS:
             self._end_document()
             self.documents += 1
-            self._header = Header(attributes.get("id", ""))
+            self._header = Header(given.get("xml:id", ""))
             self._content = Content(self._remarks, lambda: self.parser.CurrentLineNumber)
         elif self._content and self._text_depth:
-            self._content.start(name, attributes)
+            self._content.start(name, _without_prefixes(given))
             if self._content.full:
                 self._take(self._content.cut())
         elif name == "text" and self._content:
             self._text_depth = depth
         elif self._header:
-            self._header.start(self._path, attributes)
+            self._header.start(self._path, given)
 
     def _is_other_choice(self, depth: int) -> bool:
         """Whether this is but another reading of what was read: the first in a <choice> counts."""
@@ -154,3 +151,10 @@ class _Reader:
 
     def _refuse_skipped(self, name: str, *_: object) -> None:
         self.fail(f"has the entity &{name}; that nothing in the file declares; put in what it stands for")
+
+
+def _without_prefixes(attributes: dict[str, str]) -> dict[str, str]:
+    """xml:id is id; declarations of namespaces are no attributes."""
+    if not any(":" in key or key == "xmlns" for key in attributes):
+        return attributes
+    return {key.rpartition(":")[2]: value for key, value in attributes.items() if not key.startswith("xmlns")}

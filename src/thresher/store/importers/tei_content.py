@@ -70,6 +70,7 @@ class Content:
     """The text of one document, read element by element."""
 
     def __init__(self, remarks: Remarks, line: Callable[[], int]) -> None:
+        self.full = False  # it is time to cut: before a structure, unless none comes for long
         self._remarks = remarks
         self._line = line
         self._part = 1
@@ -83,12 +84,6 @@ class Content:
         self._size = 0  # of all running text, in characters
         self._notes: list[str] = []  # that come after the paragraph
         self._paragraphs: list[str] = []
-
-    @property
-    def full(self) -> bool:
-        """Whether it is time to cut: before a structure, unless none comes for long."""
-        body = self._body
-        return self._size >= LONGEST or (body.full and (body.waiting > 0 or body.size >= LONGEST + MIB))
 
     @property
     def parts(self) -> int:
@@ -110,6 +105,7 @@ class Content:
             self._break()
         if name == "s" or name in PARAGRAPHS:
             self._body.open(structure("s" if name == "s" else "p", attributes))
+            self.full |= self._body.full
 
     def end(self, name: str) -> None:
         """An element ends."""
@@ -133,9 +129,11 @@ class Content:
         elif not (self._has_tokens and text.isspace()):
             self._buffers[-1].append(text)
             self._size += len(text)
+            self.full |= self._size >= LONGEST
 
     def cut(self) -> Iterator[Document]:
         """What there is so far, as a part of the document."""
+        self.full = False
         self._break()
         return self._numbered(self._body.cut() if self._has_tokens else self._texts())
 
@@ -158,6 +156,7 @@ class Content:
             pos = next((self._about[name] for name in POS if name in self._about), "").removeprefix("#")
             token = lines.token([word, pos, self._about.get("lemma", "")])
             self._body.add(b"\n" + token[:-1])
+            self.full |= self._body.size >= LONGEST + MIB
 
     def _break(self) -> None:
         """A paragraph ends, or a note."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -13,13 +13,17 @@ import pyarrow.parquet as pq
 from thresher.store import lines
 from thresher.store.importers.document import LONGEST, NOT_UTF8, Choices, Document, Remarks, is_utf8
 from thresher.store.importers.source import ImportFault, Source
+from thresher.store.lines import count_ends
 
 BATCH_BYTES = 8 << 20  # of a Parquet file in memory at once, about
 MOST_ROWS = 1024
+PIECE = 1 << 20  # bytes of plain text that are taken apart at once
 
 NO_TEXT = "a document without text, left out"
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
+_BLANK_LINE_OF_BYTES = re.compile(rb"\n[ \t\r]*\n")
+_SIGN = re.compile(rb"[^\s]")
 _PLACES_TO_CUT = (b"\n\n", b"\n", b" ")  # the best first
 
 
@@ -30,18 +34,19 @@ def read_text(source: Source, choices: Choices, remarks: Remarks) -> Iterator[Do
             if text := "\n".join(paragraphs(_decoded(line, remarks, number))):
                 yield from _documents({}, text)
         return
-    part, passed = 1, 0
+    part, number = 1, 1
     spaced: bool | None = None
-    for portion in _portions(source):
-        text = "\n".join(_decoded(portion, remarks, passed + 1).splitlines()).strip()
-        passed += portion.count(b"\n")
-        if spaced is None and text:
-            spaced = _BLANK_LINE.search(text) is not None
-        found = (
-            [" ".join(paragraphs(each)) for each in _BLANK_LINE.split(text)] if spaced else paragraphs(text)
-        )
-        if body := "\n".join(filter(None, found)):
-            yield Document({}, body.encode(), part=part)
+    for portion in _gathered(source.text_pieces(), LONGEST):
+        if spaced is None:
+            spaced = _is_spaced(portion)
+        found = []
+        for piece in _portions(portion, PIECE):  # so that only a little is in memory in many forms
+            found.append(_tidy(_decoded(piece, remarks, number), spaced).encode())
+            number += count_ends(piece)
+        body = b"\n".join(filter(None, found))
+        del found, portion
+        if body:
+            yield Document({}, body, part=part)
             part += 1
 
 
@@ -90,37 +95,56 @@ def paragraphs(text: str) -> list[str]:
 
 def parts(text: bytes) -> Iterator[bytes]:
     """A text in parts that are not too long, cut where it hurts least."""
+    return (part.strip(b"\n") for part in _portions(text, LONGEST))
+
+
+def _tidy(text: str, spaced: bool) -> str:
+    """The paragraphs of a text, a line for each."""
+    if not spaced:
+        return "\n".join(paragraphs(text))
+    even = "\n".join(text.splitlines())
+    return "\n".join(filter(None, (" ".join(paragraphs(each)) for each in _BLANK_LINE.split(even))))
+
+
+def _gathered(pieces: Iterable[bytes], longest: int) -> Iterator[bytes]:
+    """Pieces put together into portions that are not too long."""
+    gathered = bytearray()
+    for piece in pieces:
+        gathered += piece
+        while len(gathered) > longest:
+            end = _cut(gathered, 0, longest)
+            with memoryview(gathered) as view:
+                portion = bytes(view[:end])
+            del gathered[:end]
+            yield portion
+            del portion  # long ones are in memory once
+    yield bytes(gathered)
+
+
+def _portions(text: bytes, longest: int) -> Iterator[bytes]:
+    """A text in portions that are not too long."""
     start = 0
-    while len(text) - start > LONGEST:
-        end = start + _cut(text[start : start + LONGEST])
-        yield text[start:end].strip(b"\n")
+    while len(text) - start > longest:
+        end = _cut(text, start, start + longest)
+        yield text[start:end]
         start = end
-    yield text[start:].strip(b"\n")
+    yield text[start:]
 
 
-def _cut(text: bytes) -> int:
-    """Where to cut: behind a blank line, a line, a word, whichever the second half has, else before a character."""
+def _cut(text: bytes | bytearray, start: int, end: int) -> int:
+    """Where to cut: behind a blank line, a line or a word in the second half, else between two letters."""
     for place in _PLACES_TO_CUT:
-        found = text.rfind(place, len(text) // 2)
+        found = text.rfind(place, (start + end) // 2, end)
         if found >= 0:
             return found + len(place)
-    last_bytes = range(len(text) - 1, len(text) - 5, -1)
-    return next((at for at in last_bytes if text[at] & 0xC0 != 0x80), len(text))
+    return next((at for at in range(end, max(end - 4, start), -1) if text[at] & 0xC0 != 0x80), end)
 
 
-def _portions(source: Source) -> Iterator[bytes]:
-    """The bytes of a file in portions that are not too long."""
-    gathered: list[bytes] = []
-    size = 0
-    for piece in source.text_pieces():
-        gathered.append(piece)
-        size += len(piece)
-        while size > LONGEST:
-            data = b"".join(gathered)
-            end = _cut(data[:LONGEST])
-            yield data[:end]
-            gathered, size = [data[end:]], size - end
-    yield b"".join(gathered)
+def _is_spaced(text: bytes) -> bool:
+    """Whether there are blank lines between others."""
+    start = _SIGN.search(text)
+    blank = _BLANK_LINE_OF_BYTES.search(text, start.start()) if start else None
+    return blank is not None and _SIGN.search(text, blank.end()) is not None
 
 
 def _decoded(data: bytes, remarks: Remarks, number: int) -> str:

@@ -41,7 +41,7 @@ class Tag(NamedTuple):
 
     name: str
     opens: bool
-    attributes: dict[str, str]
+    attributes: dict[str, str]  # as they stand there
 
 
 class State(NamedTuple):
@@ -174,7 +174,7 @@ class _Reader:
             text = value[1:-1]
             if self._columns.entities:
                 text = decoded(text.encode()).decode()
-            attributes[lines.clean_name(key)] = lines.clean(text)
+            attributes[key] = text
         tag = Tag(name, match[1] is None, attributes)
         if not attributes and line.isascii() and len(self._tags) < MOST_MOVES:
             self._tags[line] = tag
@@ -212,7 +212,8 @@ class _Reader:
         self._finish()
         self._inside = tag.opens
         self._documents += tag.opens
-        self._body = Body(tag.attributes)
+        attributes = tag.attributes.items()
+        self._body = Body({lines.clean_name(key): lines.clean(value) for key, value in attributes})
 
     def _finish(self) -> None:
         self._take(self._body.finish())

@@ -25,6 +25,7 @@ from thresher.store.importers.document import Document
 
 ROW_GROUP_BYTES = 8 << 20  # of documents: what a reader holds at once, unless one document is longer
 SHARED_BYTES = 64 << 20  # inputs share a file until it has so many
+ROW_BYTES = 500  # that a row takes in memory besides its document, which may be a single word
 
 NAMING = re.compile(r"(\d{6,})\.parquet")
 TEMPORARY = re.compile(NAMING.pattern + r"\.tmp")
@@ -149,7 +150,7 @@ class _Rows:
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
-        self.bytes += len(row.document.body) + sum(map(len, row.document.meta.values()))
+        self.bytes += ROW_BYTES + len(row.document.body) + sum(map(len, row.document.meta.values()))
         self.attributes = row.document.attributes or self.attributes
 
     def take(self, others: _Rows) -> None:
