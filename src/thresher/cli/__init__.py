@@ -9,6 +9,7 @@ from thresher.cli import (  # noqa: F401 - each adds its commands to the app
     corpora,
     crawling,
     experiment,
+    importing,
     lab,
     languages,
     sample,

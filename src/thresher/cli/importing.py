@@ -1,0 +1,115 @@
+"""The command that brings corpora into a corpus that others made."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from thresher.cli.app import AsJson, Directory, app, print_json, say
+from thresher.cli.visiting import counting
+from thresher.config import ConfigError
+
+FormatName = Literal["vertical", "text", "conllu", "tei", "jsonl", "parquet"]
+
+
+@app.command(name="import")
+def import_corpora(
+    directory: Directory,
+    files: Annotated[
+        list[Path],
+        Parameter(
+            name="FILE",
+            help="Files to import, packed or not; - is standard input.",
+            allow_leading_hyphen=True,
+        ),
+    ],
+    *,
+    format: FormatName | None = None,
+    attributes: str = "",
+    lang: str = "",
+    document: str = "",
+    entities: Annotated[bool, Parameter(negative=())] = False,
+    text_column: str = "text",
+    split: Literal["line"] | None = None,
+    json: AsJson = False,
+) -> None:
+    """Bring corpora that you have, licensed or your own, into a corpus.
+
+    Example: thresher import czech old-news.vert.xz letters/*.txt --lang cs
+
+    Files may be packed: .gz, .zst, .xz, .bz2. Each is imported whole or not at all; one that was imported before is
+    skipped. What is odd but can be read is told at the end.
+
+    Parameters
+    ----------
+    format
+        Of all files; if left out, their names tell: .vert and .vrt, .txt, .conllu, .xml (TEI), .jsonl and .ndjson,
+        .parquet.
+    attributes
+        vertical: names of the columns, such as word,tag,lemma. Left out: word,pos,lemma if there are three, word if
+        there is one.
+    lang
+        Language of the corpus: cs, tr, ur … A new corpus needs it.
+    document
+        vertical: tag of documents; if left out, whichever of doc, text and article comes first in the file.
+    entities
+        vertical: decode the entities lt, gt, amp, quot and apos of XML, which thresher export writes.
+    text_column
+        jsonl, parquet: field or column that has the text; all others are kept as what is known of the document.
+    split
+        text: with line, every line is a document, not every file.
+    """
+    from thresher.store.imports import import_files
+
+    for path in files:
+        if str(path).startswith("--") and not path.exists():
+            raise ConfigError(f"there is no option {path}; thresher import --help lists those there are")
+    if lang:
+        from thresher.crawl.start import language_code
+
+        lang = language_code(lang)
+    with _progress(files) as progress:
+        found = import_files(
+            directory,
+            files,
+            format=format,
+            attributes=[name.strip() for name in attributes.split(",")] if attributes else None,
+            language=lang,
+            document=document,
+            text_column=text_column,
+            split=split or "",
+            entities=entities,
+            progress=progress,
+        )
+    if json:
+        print_json(found)
+    for remark in found.remarks:
+        say(remark)
+    tokens = f" with {found.tokens:,} tokens" if found.tokens else ""
+    say(f"{found.documents:,} documents{tokens} imported from {len(found.files):,} of {len(files):,} files")
+
+
+@contextmanager
+def _progress(files: Sequence[Path]) -> Iterator[Callable[[int], None]]:
+    """A function to be told how many bytes were read; of pipes nobody knows how many there are."""
+    if all(path.is_file() for path in files):
+        with counting(sum(path.stat().st_size for path in files), "bytes") as tell:
+            yield tell
+        return
+    from thresher.terminal import PLAIN_EVERY, amount
+
+    last = time.monotonic()
+
+    def tell_alone(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PLAIN_EVERY:
+            last = time.monotonic()
+            print(f"{amount(done)} read", file=sys.stderr, flush=True)
+
+    yield tell_alone

@@ -1,0 +1,1 @@
+"""Corpora that others made, read: each format gives documents, and `writer` stores them."""

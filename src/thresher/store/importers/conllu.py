@@ -1,0 +1,116 @@
+"""CoNLL-U: ten columns a token, a blank line after each sentence, what is known of it in comments before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from thresher.store import lines
+from thresher.store.importers.body import Body, structure
+from thresher.store.importers.document import NOT_UTF8, Choices, Document, Remarks
+from thresher.store.importers.source import ImportFault, Source
+
+ATTRIBUTES = ("word", "pos", "lemma", "xpos", "feats")
+COLUMNS = 10
+NOT_KNOWN = "_"
+MOST_TOKENS = 10_000  # of a sentence that are gathered before they are stored; some files know no sentences
+
+_WORD = re.compile(r"[0-9]+")
+# What is written as one but is several words, which follow; and words that are thought but not written.
+_NO_WORD = re.compile(r"[0-9]+-[0-9]+|[0-9]+\.[0-9]+")
+
+
+def read_conllu(source: Source, choices: Choices, remarks: Remarks) -> Iterator[Document]:  # noqa: ARG001
+    """The documents of a file; where it names none, the file is one."""
+    reader = _Reader(source.name)
+    for number, line in source.lines():
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            text = line.decode("utf-8", "replace")
+            remarks.add(NOT_UTF8, number)
+        reader.read(text, number)
+        yield from reader.done
+        reader.done.clear()
+    reader.end()
+    yield from reader.done
+
+
+class _Reader:
+    """Puts documents together, line by line."""
+
+    def __init__(self, name: str) -> None:
+        self.done: list[Document] = []
+        self._name = name
+        self._body = Body({})
+        self._about: dict[str, str] = {}  # the sentence that comes
+        self._tokens: list[bytes] = []  # of the sentence, still to be stored
+        self._begun = False  # some of the sentence is stored
+
+    def read(self, line: str, number: int) -> None:
+        """Take in a line."""
+        if not line or line.isspace():
+            self._end_sentence()
+        elif line.startswith("#"):
+            self._comment(line)
+        else:
+            self._token(line.split("\t"), number)
+
+    def end(self) -> None:
+        """Nothing comes any more."""
+        self._end_sentence()
+        self._take(self._body.finish())
+
+    def _comment(self, line: str) -> None:
+        key, equals, value = (part.strip() for part in line[1:].partition("="))
+        what, *kind = key.split() or [""]
+        about = {"id": lines.clean(value)} if kind == ["id"] else {}
+        if what == "newdoc":
+            self._end_sentence()
+            self._take(self._body.finish())
+            self._body = Body(about)
+        elif what == "newpar":
+            self._end_sentence()
+            self._body.close("p")
+            self._body.open(structure("p", about))
+        elif equals and key != "text":
+            self._about["id" if key == "sent_id" else lines.clean_name(key)] = value
+
+    def _token(self, columns: list[str], number: int) -> None:
+        if len(columns) != COLUMNS:
+            raise ImportFault(
+                f"{self._name}, line {number:,} has {len(columns)} columns, but CoNLL-U has {COLUMNS}, by TAB; "
+                "mend the line, or say what the file is with --format"
+            )
+        place, form, lemma, upos, xpos, feats = columns[:6]
+        if _WORD.fullmatch(place):
+            if lemma == NOT_KNOWN and not (form == NOT_KNOWN and upos in ("PUNCT", "SYM")):
+                lemma = ""
+            others = ["" if value == NOT_KNOWN else value for value in (upos, xpos, feats)]
+            self._tokens.append(b"\n" + lines.token([form, others[0], lemma, *others[1:]])[:-1])
+            if len(self._tokens) >= MOST_TOKENS:
+                self._store()
+        elif not _NO_WORD.fullmatch(place):
+            raise ImportFault(
+                f"{self._name}, line {number:,} begins with {place[:20]!r}, not the number of a word; mend the line"
+            )
+
+    def _store(self) -> None:
+        """Store the tokens gathered so far; their sentence may go on."""
+        if self._body.full:
+            self._take(self._body.cut())
+        if not self._begun:
+            self._body.open(structure("s", self._about))
+            self._begun = True
+        self._body.add(b"".join(self._tokens))
+        self._tokens = []
+
+    def _end_sentence(self) -> None:
+        if self._tokens:
+            self._store()
+        if self._begun:
+            self._body.close("s")
+            self._begun, self._about = False, {}
+
+    def _take(self, documents: Iterator[Document]) -> None:
+        self.done += (document._replace(attributes=ATTRIBUTES) for document in documents)

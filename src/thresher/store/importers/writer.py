@@ -1,0 +1,256 @@
+"""Imported documents become Parquet files, whole ones or none.
+
+A large input has a file of its own, small ones share one. A file is written under a temporary name, and gets its
+name only once it is whole and durable.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from thresher.store.files import sync_directory
+from thresher.store.importers.document import Document
+
+ROW_GROUP_BYTES = 8 << 20  # of documents: what a reader holds at once, unless one document is longer
+SHARED_BYTES = 64 << 20  # inputs share a file until it has so many
+ROW_BYTES = 500  # that a row takes in memory besides its document, which may be a single word
+
+NAMING = re.compile(r"(\d{6,})\.parquet")
+TEMPORARY = re.compile(NAMING.pattern + r"\.tmp")
+
+_COLUMNS: dict[str, pa.DataType] = {
+    "id": pa.string(),
+    "source": pa.string(),  # name of the file
+    "number": pa.int64(),  # of the document in that file, from 1
+    "meta": pa.map_(pa.string(), pa.string()),
+    "text": pa.large_string(),  # null if there are tokens
+    "tokens": pa.large_binary(),  # lines; null if there is text
+    "count": pa.int64(),  # of tokens; null for text
+}
+SCHEMA = pa.schema(_COLUMNS)
+
+
+class Input(Struct, frozen=True):
+    """A file that was read to its end."""
+
+    format: str
+    sha256: str  # of its bytes, packed as they may be
+    bytes: int
+
+
+class Row(NamedTuple):
+    """A document with its place."""
+
+    id: str
+    source: str
+    number: int
+    document: Document
+
+
+class Writer:
+    """Stores inputs one after the other; of an input that is not kept, nothing is stored."""
+
+    def __init__(self, directory: Path, language: str) -> None:
+        self._directory = directory
+        self._language = language
+        names = [NAMING.fullmatch(path.name) for path in directory.iterdir()]
+        self._number = max((int(name[1]) for name in names if name), default=0)
+        self._file: _File | None = None
+        self._inputs: list[Input] = []  # that are kept in the open file …
+        self._attributes: tuple[str, ...] = ()  # … and what their tokens have
+        self._rows = _Rows()  # of these inputs, still to be written
+        self._fresh = _Rows()  # of the input at work, still to be written
+
+    def add(self, row: Row) -> None:
+        """One more document of the input at work."""
+        self._fresh.add(row)
+        if self._fresh.bytes >= ROW_GROUP_BYTES:
+            if self._inputs:  # the input at work may fail yet, and theirs are not to fail with it
+                self._seal()
+            self._write(self._fresh)
+
+    def keep(self, whole: Input) -> Path:
+        """The input at work is whole, and its documents are to stay; returns the file that they will be in."""
+        attributes = self._fresh.attributes
+        if self._inputs and (self._inputs[0].format, self._attributes) != (whole.format, attributes):
+            self._seal()
+        self._inputs.append(whole)
+        self._attributes = attributes
+        self._rows.take(self._fresh)
+        if self._rows.bytes >= ROW_GROUP_BYTES:
+            self._write(self._rows)
+        path = self._path()
+        if self._file is not None and self._file.bytes >= SHARED_BYTES:
+            self._seal()
+        return path
+
+    def drop(self) -> None:
+        """Nothing of the input at work is to stay."""
+        self._fresh = _Rows()
+        if self._file is not None and not self._inputs:
+            self._file.abandon()
+            self._file = None
+
+    def close(self) -> None:
+        """Make durable what was kept; what was not is dropped."""
+        self.drop()
+        if self._inputs:
+            self._seal()
+
+    def _write(self, rows: _Rows) -> None:
+        if self._file is None:
+            self._file = _File(self._path())
+        try:
+            self._file.write(rows)
+        except BaseException:
+            self._file, self._inputs = None, []
+            raise
+        rows.clear()
+
+    def _path(self) -> Path:
+        return self._directory / f"{self._number + 1:06d}.parquet"
+
+    def _seal(self) -> None:
+        if self._rows.rows:
+            self._write(self._rows)
+        assert self._file is not None
+        file, inputs = self._file, self._inputs
+        self._file, self._inputs = None, []
+        file.seal(
+            {
+                "thresher.format": inputs[0].format,
+                "thresher.attributes": ",".join(self._attributes),
+                "thresher.language": self._language,
+                "thresher.sha256": ",".join(each.sha256 for each in inputs),
+                "thresher.bytes": ",".join(str(each.bytes) for each in inputs),
+            }
+        )
+        self._number += 1
+
+
+class _Rows:
+    """Rows that wait to be written together."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.bytes = 0
+        self.attributes: tuple[str, ...] = ()  # of the last tokens, written ones included
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        self.bytes += ROW_BYTES + len(row.document.body) + sum(map(len, row.document.meta.values()))
+        self.attributes = row.document.attributes or self.attributes
+
+    def take(self, others: _Rows) -> None:
+        self.rows += others.rows
+        self.bytes += others.bytes
+        others.clear()
+        others.attributes = ()
+
+    def clear(self) -> None:
+        self.rows, self.bytes = [], 0
+
+
+class _File:
+    """A Parquet file under its temporary name."""
+
+    def __init__(self, path: Path) -> None:
+        self.bytes = 0  # of documents
+        self._path = path
+        self._temporary = path.with_name(f"{path.name}.tmp")
+        self._out = self._temporary.open("wb")
+        self._parquet = pq.ParquetWriter(
+            self._out,
+            SCHEMA,
+            compression="zstd",
+            use_dictionary=False,
+            write_statistics=False,
+            store_schema=False,  # it is stored last, when all is known that it is to tell
+        )
+
+    def write(self, rows: _Rows) -> None:
+        """One more row group."""
+        try:
+            self._parquet.write_table(_table(rows.rows), row_group_size=len(rows.rows))
+        except BaseException:
+            self.abandon()
+            raise
+        self.bytes += rows.bytes
+
+    def seal(self, metadata: dict[str, str]) -> None:
+        """Give it its name, once it is durable."""
+        try:
+            schema = SCHEMA.with_metadata(metadata).serialize()
+            self._parquet.add_key_value_metadata({"ARROW:schema": b64encode(schema).decode()})
+            self._parquet.close()
+            self._out.flush()
+            os.fsync(self._out.fileno())
+            self._out.close()
+            self._temporary.rename(self._path)
+            sync_directory(self._path.parent)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Delete it."""
+        with suppress(Exception):  # of a full disk, once more
+            self._parquet.close()
+        with suppress(OSError):
+            self._out.close()
+        self._temporary.unlink(missing_ok=True)
+
+
+def _table(rows: Sequence[Row]) -> pa.Table:
+    """Rows as a table; put together from buffers, as pa.array would import pandas wherever that is installed."""
+    documents = [row.document for row in rows]
+    items = [item for each in documents for item in each.meta.items()]
+    columns: list[Any] = [
+        _strings([row.id for row in rows]),
+        _strings([row.source for row in rows]),
+        _integers([row.number for row in rows], pa.int64()),
+        pa.MapArray.from_arrays(
+            _integers(list(accumulate((len(each.meta) for each in documents), initial=0)), pa.int32()),
+            _strings([name for name, _ in items]),
+            _strings([value for _, value in items]),
+        ),
+        _bodies([each.body if each.tokens is None else None for each in documents], pa.large_string()),
+        _bodies([None if each.tokens is None else each.body for each in documents], pa.large_binary()),
+        _integers([each.tokens for each in documents], pa.int64()),
+    ]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def _strings(values: Sequence[str]) -> Any:
+    return _bodies([value.encode() for value in values], pa.string())
+
+
+def _bodies(values: Sequence[bytes | None], type_: Any) -> Any:
+    known = [value for value in values if value is not None]
+    ends = list(accumulate((len(value or b"") for value in values), initial=0))
+    offsets = np.array(ends, np.int32 if type_ == pa.string() else np.int64)
+    buffers: list[Any] = [_present(values), pa.py_buffer(offsets.data), pa.py_buffer(b"".join(known))]
+    return pa.Array.from_buffers(type_, len(values), buffers)
+
+
+def _integers(values: Sequence[int | None], type_: Any) -> Any:
+    numbers = np.array([value or 0 for value in values], type_.to_pandas_dtype())
+    return pa.Array.from_buffers(type_, len(values), [_present(values), pa.py_buffer(numbers.data)])
+
+
+def _present(values: Sequence[object]) -> pa.Buffer:
+    """A bit for each value: it is there, or null."""
+    present = np.array([value is not None for value in values], np.bool_)
+    return pa.py_buffer(np.packbits(present, bitorder="little").tobytes())

@@ -1,0 +1,289 @@
+"""Corpora that others made, brought into a corpus: Parquet files in DIR/imports, a row for each document.
+
+A document has text or tokens; how tokens are written is told in `lines.py`. An input file is there whole or not at
+all, and never twice.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from thresher import config as configuration
+from thresher._version import __version__
+from thresher.config import Config, ConfigError
+from thresher.store.corpus import CorpusError
+from thresher.store.files import sync_directory
+from thresher.store.importers.document import Choices, Remarks
+from thresher.store.importers.formats import FORMATS, check, format_of
+from thresher.store.importers.source import ImportFault, Source, fingerprint
+from thresher.store.importers.writer import NAMING, TEMPORARY, Input, Row, Writer
+
+FOLDER = "imports"
+NOT_AGAIN = "was imported before and is skipped; to import it anew, delete"
+
+
+class Imported(Struct, frozen=True):
+    """What an import brought."""
+
+    files: tuple[str, ...] = ()
+    documents: int = 0
+    tokens: int = 0
+    skipped: tuple[str, ...] = ()  # files that were imported before
+    remarks: tuple[str, ...] = ()  # sentences about what was odd
+
+
+class ImportFile(Struct, frozen=True):
+    """A Parquet file of imported documents."""
+
+    path: Path
+    format: str
+    attributes: tuple[str, ...]  # of the tokens; none if there is text only
+    language: str
+    sha256: tuple[str, ...]  # of the input files
+    bytes: tuple[int, ...]
+    rows: int
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Its rows in portions that fit into memory; it is opened when the first is asked for."""
+        wanted = None if columns is None else list(columns)
+        try:
+            with pq.ParquetFile(self.path) as file:
+                for group in range(file.num_row_groups):
+                    yield from file.iter_batches(row_groups=[group], columns=wanted)
+        except (pa.ArrowException, OSError) as fault:
+            raise CorpusError(f"{self.path} cannot be read: {fault}; restore it") from fault
+
+
+class ImportedDocument(Struct, frozen=True):
+    """A document as it was imported: a row."""
+
+    id: str
+    source: str  # file name
+    number: int  # in that file
+    meta: dict[str, str]
+    text: str | None  # paragraphs, separated by line feeds …
+    tokens: bytes | None  # … or lines
+    count: int | None  # of tokens
+
+
+def files(directory: Path) -> list[ImportFile]:
+    """What was imported into a corpus, in the order of importing."""
+    named = [
+        (match, path) for path in (directory / FOLDER).glob("*") if (match := NAMING.fullmatch(path.name))
+    ]
+    return [_described(path) for _, path in sorted(named, key=lambda item: int(item[0][1]))]
+
+
+def documents(directory: Path) -> Iterator[ImportedDocument]:
+    """Every document that was imported into a corpus, one after the other."""
+    for file in files(directory):
+        for batch in file.batches():
+            for row in batch.to_pylist():
+                yield ImportedDocument(**{**row, "meta": dict(row["meta"])})
+
+
+def import_files(
+    directory: Path,
+    files: Sequence[Path],
+    *,
+    format: str | None = None,
+    attributes: Sequence[str] | None = None,
+    language: str = "",
+    document: str = "",
+    text_column: str = "text",
+    split: Literal["", "line"] = "",
+    entities: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Imported:
+    """Import files into a corpus, which is made if it is not there and a language is given.
+
+    Each file is there whole or not at all; if one cannot be read, those before it stay. `progress` is told how many
+    bytes were read so far. The other options are those of `thresher import`.
+
+    >>> import_files(Path("czech"), [Path("old.vert.xz")], language="cs")  # doctest: +SKIP
+    Imported(files=('old.vert.xz',), documents=311, tokens=402811, skipped=(), remarks=())
+    """
+    jobs = [(path, format_of(path, format)) for path in files]
+    choices = Choices(tuple(attributes or ()), document, entities, text_column, split)
+    check(choices, {name for _, name in jobs})
+    config = _corpus(directory, language)
+    with _folder(directory) as folder:
+        work = _Import(folder, config, choices, progress)
+        try:
+            for path, name in jobs:
+                work.take(path, name)
+        except ImportFault as fault:
+            if not work.files:
+                raise
+            raise ImportFault(
+                f"{fault}\nthe files before it are imported; go on with the same command"
+            ) from None
+        finally:
+            work.close()
+        return work.imported()
+
+
+class _Import:
+    """An import at work: one file after the other."""
+
+    def __init__(
+        self, folder: Path, config: Config, choices: Choices, progress: Callable[[int], None]
+    ) -> None:
+        self.files: list[str] = []
+        self._choices = choices
+        self._progress = progress
+        self._folder = folder
+        before = files(folder.parent)
+        self._known = {sha256: file.path for file in before for sha256 in file.sha256}
+        self._sizes = {size for file in before for size in file.bytes}
+        self._writer = Writer(self._folder, config.language)
+        self._figures: Counter[str] = Counter()
+        self._skipped: list[str] = []
+        self._remarks: list[str] = []
+        self._read = 0  # bytes
+
+    def take(self, path: Path, format_name: str) -> None:
+        """Import a file, or skip it."""
+        source = Source(path, self._folder, self._advance)
+        if not source.standard and path.is_file() and path.stat().st_size in self._sizes:
+            sha256 = fingerprint(path)
+            if sha256 in self._known:
+                self._skip(source.name, sha256)
+                self._advance(path.stat().st_size)
+                return
+        remarks = Remarks()
+        figures = self._store(source, format_name, remarks)
+        if source.sha256 in self._known:  # only now is that known of what cannot be read twice
+            self._writer.drop()
+            self._skip(source.name, source.sha256)
+            return
+        self._remarks += remarks.sentences(source.name)
+        if not figures["documents"]:
+            self._writer.drop()
+            self._remarks.append(f"{source.name}: nothing in it to import")
+            return
+        self._known[source.sha256] = self._writer.keep(Input(format_name, source.sha256, source.bytes))
+        self._sizes.add(source.bytes)
+        self.files.append(source.name)
+        self._figures += figures
+
+    def _store(self, source: Source, format_name: str, remarks: Remarks) -> Counter[str]:
+        """Hand the documents of a file to the writer, and count them."""
+        figures: Counter[str] = Counter()
+        name = ""
+        try:
+            for document in FORMATS[format_name](source, self._choices, remarks):
+                figures["documents"] += 1
+                figures["tokens"] += document.tokens or 0
+                if document.part == 1:
+                    name = document.meta.get("id") or f"{source.name}#{figures['documents']}"
+                id = name if document.part == 1 else f"{name}#{document.part}"
+                self._writer.add(Row(id, source.name, figures["documents"], document))
+                del document  # it may be long, and the next one is made before its name is free
+        except BaseException:
+            self._writer.drop()
+            raise
+        return figures
+
+    def close(self) -> None:
+        """Make durable what is whole."""
+        self._writer.close()
+
+    def imported(self) -> Imported:
+        """What came of it."""
+        return Imported(
+            tuple(self.files),
+            self._figures["documents"],
+            self._figures["tokens"],
+            tuple(self._skipped),
+            tuple(self._remarks),
+        )
+
+    def _skip(self, name: str, sha256: str) -> None:
+        self._skipped.append(name)
+        self._remarks.append(f"{name} {NOT_AGAIN} {self._known[sha256]}")
+
+    def _advance(self, count: int) -> None:
+        self._read += count
+        self._progress(self._read)
+
+
+def _described(path: Path) -> ImportFile:
+    try:
+        with pq.ParquetFile(path) as file:
+            known: dict[bytes, bytes] = file.schema_arrow.metadata or {}
+            told = {key.decode().removeprefix("thresher."): value.decode() for key, value in known.items()}
+            return ImportFile(
+                path,
+                told["format"],
+                tuple(filter(None, told["attributes"].split(","))),
+                told["language"],
+                tuple(told["sha256"].split(",")),
+                tuple(map(int, told["bytes"].split(","))),
+                file.metadata.num_rows,
+            )
+    except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
+        raise CorpusError(
+            f"{path} is no import of ours, or damaged ({fault}); restore or delete it"
+        ) from fault
+
+
+def _corpus(directory: Path, language: str) -> Config:
+    """The config of a corpus, which is made if it is new."""
+    path = directory / "corpus.toml"
+    if path.exists():
+        config = configuration.load(directory)
+        if language and language != config.language:
+            raise ConfigError(
+                f"{directory} is a corpus in {config.language!r}, not {language!r}; choose another directory"
+            )
+        return config
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ConfigError(f"{directory} is not a corpus and not empty; choose another directory")
+    if not language:
+        raise ConfigError("which language? Start a new corpus with --lang CODE, for example --lang cs")
+    config = Config(language=language, thresher=__version__)
+    directory.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as out:
+        out.write(configuration.dump(config))
+        out.flush()
+        os.fsync(out.fileno())
+    temporary.replace(path)
+    sync_directory(directory)
+    return config
+
+
+@contextmanager
+def _folder(directory: Path) -> Iterator[Path]:
+    """The folder of imports for one process at a time, without what a killed one left there."""
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            raise CorpusError(
+                f"{directory} is in use by process {owner}; wait until that crawl or import is done, or stop it"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        folder = directory / FOLDER
+        folder.mkdir(exist_ok=True)
+        sync_directory(directory)
+        for path in folder.iterdir():
+            if TEMPORARY.fullmatch(path.name):
+                path.unlink()
+        yield folder
+    finally:
+        os.close(descriptor)
