@@ -32,13 +32,14 @@ from thresher.annotate.analysers import (
 )
 from thresher.annotate.apertium import apertium, parts_of_apertium
 from thresher.annotate.segmenters import SEGMENTERS, are_installed, segmenter
+from thresher.config import ConfigError
 
 Parts = Callable[[str], tuple[str, ...] | None]
 
 WORDS, LEMMAS, TAGS, ALL = ("word",), ("word", "lemma"), ("word", "pos"), ("word", "lemma", "pos")
 
 
-class AnnotatorError(ValueError):
+class AnnotatorError(ConfigError):
     """An annotator that is not there, or does not do what it should."""
 
 

@@ -13,6 +13,7 @@ from thresher.cli import (  # noqa: F401 - each adds its commands to the app
     lab,
     languages,
     sample,
+    searching,
     seeds,
 )
 from thresher.cli.app import DONE, FAULT, INTERRUPTED, USAGE, app, leave

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -74,7 +71,7 @@ def import_corpora(
         from thresher.crawl.start import language_code
 
         lang = language_code(lang)
-    with _progress(files) as progress:
+    with counting(_bytes(files), "bytes") as progress:
         found = import_files(
             directory,
             files,
@@ -95,21 +92,6 @@ def import_corpora(
     say(f"{found.documents:,} documents{tokens} imported from {len(found.files):,} of {len(files):,} files")
 
 
-@contextmanager
-def _progress(files: Sequence[Path]) -> Iterator[Callable[[int], None]]:
-    """A function to be told how many bytes were read; of pipes nobody knows how many there are."""
-    if all(path.is_file() for path in files):
-        with counting(sum(path.stat().st_size for path in files), "bytes") as tell:
-            yield tell
-        return
-    from thresher.terminal import PLAIN_EVERY, amount
-
-    last = time.monotonic()
-
-    def tell_alone(done: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= PLAIN_EVERY:
-            last = time.monotonic()
-            print(f"{amount(done)} read", file=sys.stderr, flush=True)
-
-    yield tell_alone
+def _bytes(files: Sequence[Path]) -> int | None:
+    """How many bytes there are to read; None if there are pipes, of which nobody knows."""
+    return sum(path.stat().st_size for path in files) if all(path.is_file() for path in files) else None

@@ -32,16 +32,24 @@ def warn_of(connect_to: str) -> None:
 
 
 @contextmanager
-def counting(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """A function to be told how many are done: a bar on a terminal, a plain line now and then otherwise."""
+def counting(total: int | None, what: str) -> Iterator[Callable[[int], None]]:
+    """A function to be told how many are done: a bar on a terminal, a plain line now and then otherwise.
+
+    Without a total nobody knows how many there will be.
+    """
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TextColumn
 
     from thresher.terminal import PLAIN_EVERY
 
     console = Console(stderr=True)
     if console.is_terminal:
-        with Progress(console=console, transient=True) as bar:
+        columns = (
+            Progress.get_default_columns()
+            if total is not None
+            else (TextColumn("{task.completed:,} {task.description}"),)
+        )
+        with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(what, total=total)
             yield lambda done: bar.update(task, completed=done)
         return
@@ -51,6 +59,7 @@ def counting(total: int, what: str) -> Iterator[Callable[[int], None]]:
         nonlocal last
         if time.monotonic() - last >= PLAIN_EVERY:
             last = time.monotonic()
-            print(f"{done:,} of {total:,} {what}", file=sys.stderr, flush=True)
+            of_all = "" if total is None else f"of {total:,} "
+            print(f"{done:,} {of_all}{what}", file=sys.stderr, flush=True)
 
     yield tell

@@ -132,13 +132,13 @@ class Answers:
             structure = segment.structures[expand.structure]
             firsts, lasts = hits.firsts, hits.lasts
             if expand.left:
-                number = np.searchsorted(structure.firsts, firsts.astype(np.uint32), "right") - 1
-                inside = (number >= 0) & (firsts < structure.nexts[number])
-                firsts = np.where(inside, structure.firsts[number].astype(np.int64), firsts)
+                number = structure.around(firsts)
+                firsts = np.where(number >= 0, np.append(structure.firsts, 0)[number], firsts)
             if expand.right:
-                number = np.searchsorted(structure.firsts, lasts.astype(np.uint32), "right") - 1
-                inside = (number >= 0) & (lasts < structure.nexts[number])
-                lasts = np.where(inside, structure.nexts[number].astype(np.int64) - 1, lasts)
+                number = structure.around(lasts)
+                lasts = np.where(
+                    number >= 0, np.append(structure.nexts, 0)[number].astype(np.int64) - 1, lasts
+                )
             pairs = np.unique(np.stack([firsts, lasts], 1), axis=0)
             found.append(Hits(pairs[:, 0].copy(), pairs[:, 1].copy()))
         return found
@@ -150,22 +150,20 @@ def _share_structure(ours: Starts, others: Starts, structure: str, segment: Segm
         raise CqlError(f"there is no structure {structure}; there are {', '.join(segment.structures)}")
     regions = segment.structures[structure]
 
-    def numbers(places: Starts) -> Starts:
-        found = np.searchsorted(regions.firsts, places.astype(np.uint32), "right") - 1
-        return np.where((found >= 0) & (places < regions.nexts[found]), found, -1)
-
-    where = numbers(ours)
-    return np.isin(where, numbers(others)) & (where >= 0)
+    where = regions.around(ours)
+    return np.isin(where, regions.around(others)) & (where >= 0)
 
 
 def _combined(operation: tree.SetOperation, one: Hits, other: Hits) -> Hits:
     """Hits of two results: those in either, in both, or only in the first."""
-    pairs = {
-        "union": lambda: np.union1d(_packed(one), _packed(other)),
-        "intersection": lambda: np.intersect1d(_packed(one), _packed(other)),
-        "difference": lambda: np.setdiff1d(_packed(one), _packed(other)),
-    }[operation]()
-    return Hits((pairs >> 32).astype(np.int64), (pairs & 0xFFFFFFFF).astype(np.int64))
+    ours, others = _packed(one), _packed(other)
+    places = np.searchsorted(others, ours)
+    is_in_both = np.append(others, ~np.uint64(0))[places] == ours
+    if operation == "union":
+        pairs = np.sort(np.concatenate([ours[~is_in_both], others]), kind="stable")
+    else:
+        pairs = ours[is_in_both == (operation == "intersection")]
+    return Hits((pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64))
 
 
 def _packed(hits: Hits) -> NDArray[np.uint64]:

@@ -29,6 +29,7 @@ KEY, SEQUENCE = (
     "sequence",
 )  # columns of documents: what tells them apart, and the order in which they came
 OWN_COLUMNS = (KEY, SEQUENCE)
+LOWERCASE = "lc"  # the attribute that is the word in small letters
 INPUT = "input"  # the order in which documents came
 
 
@@ -69,9 +70,10 @@ class Gathered(NamedTuple):
 class Gatherer:
     """Collects documents until there are enough for a segment."""
 
-    def __init__(self, attributes: tuple[str, ...], sequence: int = 0) -> None:
+    def __init__(self, attributes: tuple[str, ...], sequence: int = 0, *, lowercase: bool = False) -> None:
         """`sequence` is the number of the first document in the order in which all came."""
         self.attributes = attributes
+        self._lowercase = lowercase and LOWERCASE not in attributes
         self.tokens = 0
         self.documents: list[Source] = []
         self._sequence = sequence
@@ -98,6 +100,8 @@ class Gatherer:
         ids = np.concatenate([*self._ids, np.zeros(0, np.uint32)])
         self._ids.clear()
         attributes, ranks = _ranked(lines, np.bincount(ids, minlength=len(lines)), self.attributes)
+        if self._lowercase:  # it depends on the word alone, so there are no more types than before
+            attributes[LOWERCASE] = _lowered(attributes[self.attributes[0]])
         lengths = np.array(self._lengths, np.int64)
         documents = Regions(
             np.cumsum(lengths) - lengths,
@@ -141,6 +145,13 @@ def _type_values(by_type: Sequence[str]) -> TypeValues:
     ordered = sorted(set(by_type))
     numbers = {value: number for number, value in enumerate(ordered)}
     return TypeValues(ordered, np.array([numbers[value] for value in by_type], np.uint32))
+
+
+def _lowered(words: TypeValues) -> TypeValues:
+    low = [value.lower() for value in words.values]
+    ordered = sorted(set(low))
+    places = {value: number for number, value in enumerate(ordered)}
+    return TypeValues(ordered, np.array([places[value] for value in low], np.uint32)[words.numbers])
 
 
 def ranking(documents: Regions, dimensions: Mapping[str, NDArray[np.float32]], order: str) -> Starts:

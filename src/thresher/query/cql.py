@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeVar, cast, get_args
 
+from thresher.config import ConfigError
 from thresher.query import tree
 
 STRATEGIES: tuple[tree.Strategy, ...] = get_args(tree.Strategy)
@@ -31,7 +32,7 @@ RESERVED = frozenset({"within", "containing", "cut", "expand", "MU", *SET_OPERAT
 DEEPEST = 100  # brackets in each other
 
 
-class CqlError(ValueError):
+class CqlError(ConfigError):
     """A query that cannot be read, or not be answered; `place` is where in it."""
 
     def __init__(self, message: str, query: str = "", place: int = 0) -> None:

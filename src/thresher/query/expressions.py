@@ -138,15 +138,21 @@ def _each(values: pa.StringArray, looks: list[str], rest: str, caseless: bool) -
     """Values that match, and that begin with all that is looked for."""
     found = _linear(values, rest, caseless)
     for look in looks:
-        there = pc.match_substring_regex(values, rf"\A(?:{look})", ignore_case=caseless)
-        found &= there.to_numpy(zero_copy_only=False)
+        found &= _mask(pc.match_substring_regex(values, rf"\A(?:{look})", ignore_case=caseless))
     return found
 
 
 def _linear(values: pa.StringArray, expression: str, caseless: bool) -> NDArray[np.bool_]:
-    found = pc.match_substring_regex(values, rf"\A(?:{expression})\z", ignore_case=caseless)
-    told: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False, writable=True)
-    return told
+    return _mask(pc.match_substring_regex(values, rf"\A(?:{expression})\z", ignore_case=caseless))
+
+
+def _mask(told: pa.BooleanArray) -> NDArray[np.bool_]:
+    """Bits as numpy has them; Arrow's own way loads pandas for it, where there is pandas."""
+    bits = told.buffers()[1]
+    if bits is None:
+        return np.zeros(0, np.bool_)
+    every = np.unpackbits(np.frombuffer(memoryview(bits), np.uint8), bitorder="little")
+    return every[told.offset : told.offset + len(told)].view(np.bool_)
 
 
 def _other(values: pa.StringArray, expression: regex.Pattern[str]) -> NDArray[np.bool_]:

@@ -93,7 +93,7 @@ class Index:
             raise CqlError(f"there is no attribute {name}; there are {', '.join(known)}")
         numbers = region_numbers(segment, structure, positions)
         told = segment.values(structure, attribute_name)
-        return Values(np.where(numbers >= 0, told.numbers[numbers], -1), told.values)
+        return Values(np.append(told.numbers, -1)[numbers].astype(np.int64), told.values)
 
 
 def alive_tokens(segment: Segment) -> int:
@@ -104,9 +104,7 @@ def alive_tokens(segment: Segment) -> int:
 
 def region_numbers(segment: Segment, structure: str, positions: Starts) -> Starts:
     """The numbers of the structures round positions; -1 where there is none."""
-    regions = segment.structures[structure]
-    found = np.searchsorted(regions.firsts, positions.astype(np.uint32), "right") - 1
-    return np.where((found >= 0) & (positions < regions.nexts[found]), found, -1)
+    return segment.structures[structure].around(positions)
 
 
 class Search:

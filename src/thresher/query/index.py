@@ -51,9 +51,13 @@ def add(
     documents: Iterable[Source],
     *,
     run_tokens: int = RUN_TOKENS,
+    lowercase: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Changes:
-    """Add documents, in segments that are part of the index as soon as they are written."""
+    """Add documents, in segments that are part of the index as soon as they are written.
+
+    `lowercase` gives tokens the attribute `lc`, their word in small letters.
+    """
     gatherer: Gatherer | None = None
     added = tokens = 0
     for document in documents:
@@ -63,7 +67,7 @@ def add(
             _publish(writer, gatherer)
             gatherer = None
         if gatherer is None:
-            gatherer = Gatherer(document.attributes, writer.manifest.next_document)
+            gatherer = Gatherer(document.attributes, writer.manifest.next_document, lowercase=lowercase)
         before, already = gatherer.tokens, len(gatherer.documents)
         gatherer.add(document)
         added += len(gatherer.documents) - already

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -88,14 +88,20 @@ def _index(values: Sequence[str]) -> Trigrams:
     owners = np.repeat(np.arange(len(values), dtype=np.uint64), [len(value) for value in encoded])
     (places,) = np.nonzero(owners[: 1 - GRAM] == owners[GRAM - 1 :])  # three bytes of one value
     grams = source[places] << 16 | source[places + 1] << 8 | source[places + 2]
-    pairs = np.unique(grams.astype(np.uint64) << np.uint64(32) | owners[places] // np.uint64(BLOCK))
-    known, counts = np.unique(pairs >> np.uint64(32), return_counts=True)
-    lists = pack_lists(
+    pairs = np.sort(grams.astype(np.uint64) << np.uint64(32) | owners[places] // np.uint64(BLOCK))
+    pairs = pairs[_differs(pairs)]
+    owner_of, gram_of = (
         (pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32),
-        counts.astype(np.uint32),
-        -(-len(values) // BLOCK),
+        (pairs >> np.uint64(32)).astype(np.uint32),
     )
-    return Trigrams(known.astype(np.uint32), lists)
+    starts = np.flatnonzero(_differs(gram_of))
+    counts = np.diff(np.append(starts, len(pairs))).astype(np.uint32)
+    return Trigrams(gram_of[starts], pack_lists(owner_of, counts, -(-len(values) // BLOCK)))
+
+
+def _differs(ordered: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which numbers are not the same as the one before."""
+    return np.concatenate([[True] if len(ordered) else [], ordered[1:] != ordered[:-1]]).astype(np.bool_)
 
 
 # on disk

@@ -253,9 +253,8 @@ class Planner:
         """Positions from which one of a set is some steps away in the same structure, however far."""
         assert self._within
         places = bits.members(there, self._start).astype(np.int64)
-        numbers = np.searchsorted(self._within.firsts, places.astype(np.uint32), "right") - 1
-        inside = (numbers >= 0) & (places < self._within.nexts[numbers])
-        numbers, places = numbers[inside], places[inside]
+        numbers = self._within.around(places)
+        numbers, places = numbers[numbers >= 0], places[numbers >= 0]
         # Of several in one structure, the last reaches back over all that the others do.
         last = np.append(numbers[1:] != numbers[:-1], True) if len(numbers) else np.zeros(0, np.bool_)
         firsts = self._within.firsts[numbers[last]]

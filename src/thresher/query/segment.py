@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from thresher.query import lexicon
 from thresher.query.columns import BYTE, Column
 from thresher.query.lexicon import Lexicon
-from thresher.query.packing import Ids
+from thresher.query.packing import Ids, Starts
 from thresher.query.planes import Planes
 from thresher.query.postings import Postings
 from thresher.query.shelf import Shelf
@@ -41,6 +41,13 @@ class Structure(NamedTuple):
     firsts: Ids
     nexts: Ids  # the position behind the last one of each
     attributes: tuple[str, ...]
+
+    def around(self, positions: Starts) -> Starts:
+        """The numbers of those that positions stand in; -1 where there is none."""
+        if not len(self.firsts):
+            return np.full(len(positions), -1, np.int64)
+        found = np.searchsorted(self.firsts, positions.astype(np.uint32), "right") - 1
+        return np.where((found >= 0) & (positions < self.nexts[found]), found, -1)
 
 
 class Bounds(NamedTuple):

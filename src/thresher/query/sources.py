@@ -1,0 +1,324 @@
+"""What an index is made of: the documents of a crawl and those that were imported, as tokens."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from datetime import datetime
+from math import log2
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+from msgspec import Struct
+
+from thresher import url
+from thresher.annotate.annotators import Ready, annotator
+from thresher.query.build import Source
+from thresher.query.manifest import IndexFault
+from thresher.store import imports
+from thresher.store.corpus import Corpus
+from thresher.store.lines import clean, closing, opening, token
+
+PORTION = 200_000  # letters of text that are annotated in one go
+WORST = 10.0  # Badness at which quality is half of what it would be
+LIGHT = ("url", "seq", "text_hash", "opt_out")  # columns that tell documents apart
+DETAILS = ("author", "published", "modified", "site_name", "license")  # that become attributes as they are
+
+
+class Text(Struct, frozen=True):
+    """A document that has yet to be annotated."""
+
+    key: int
+    paragraphs: tuple[str, ...]
+    meta: dict[str, str]
+    dimensions: dict[str, float]
+
+
+class Documents:
+    """All documents of a corpus that are to be found."""
+
+    def __init__(
+        self, corpus: Corpus, *, annotator: str = "", processes: int = 0, opted_out: bool = False
+    ) -> None:
+        self._corpus = corpus
+        self._annotator = annotator
+        self._processes = processes or max((os.cpu_count() or 2) - 1, 1)
+        self._opted_out = opted_out
+
+    def keys(self) -> set[int]:
+        """What tells them apart."""
+        found: set[int] = set()
+        for batch in self._corpus.batches("docs", LIGHT):
+            found.update(key for key in self._keys(batch) if key is not None)
+        for file in imports.files(self._corpus.directory):
+            found.update(_import_key(file, row) for row in range(file.rows))
+        return found
+
+    def new(self, known: Container[int]) -> Iterator[Source]:
+        """Those that are not known yet, in the order in which they came: crawled ones, then imports."""
+        language = self._corpus.config.language
+        texts = self._crawled(known)
+        yield from self._annotated(texts, language)
+        for file in imports.files(self._corpus.directory):
+            if file.attributes:
+                yield from _tokens_of(file, known)
+            else:
+                yield from self._annotated(_texts_of(file, known), file.language or language)
+
+    # crawled pages
+
+    def _keys(self, batch: pa.RecordBatch) -> list[int | None]:
+        """The key of every row; None if its publisher wants it left out."""
+        urls, numbers, hashes, objections = (batch.column(name).to_pylist() for name in LIGHT)
+        return [
+            None if objected and not self._opted_out else _key(f"{address}\0{number}\0{digest}")
+            for address, number, digest, objected in zip(urls, numbers, hashes, objections, strict=True)
+        ]
+
+    def _crawled(self, known: Container[int]) -> Iterator[Text]:
+        authority: Mapping[str, float] | None = None
+        for batch in self._corpus.batches("docs"):
+            keys = self._keys(batch)
+            fresh = [row for row, key in enumerate(keys) if key is not None and key not in known]
+            if not fresh:
+                continue
+            if authority is None:
+                authority = authorities(self._corpus)
+            for row, page in zip(fresh, batch.take(fresh).to_pylist(), strict=True):
+                yield Text(
+                    keys[row] or 0,
+                    tuple(part["text"] for part in page["paragraphs"] or ()),
+                    _meta(page),
+                    {
+                        "quality": quality(page),
+                        "recency": _moment(page),
+                        "authority": authority.get(page["host"], 0.0),
+                    },
+                )
+
+    # annotation
+
+    def _annotated(self, texts: Iterable[Text], language: str) -> Iterator[Source]:
+        portions = _portions(texts)
+        first = next(portions, None)
+        if first is None:
+            return
+        ready = annotator(language, self._annotator or None)  # what is missing is told here, not by a process
+        if self._processes == 1:
+            for portion in _chain(first, portions):
+                yield from _sources(portion, ready)
+            return
+        yield from self._in_processes(_chain(first, portions), language)
+
+    def _in_processes(self, portions: Iterator[list[Text]], language: str) -> Iterator[Source]:
+        """Annotated by several processes, and in order."""
+        pending: deque[Future[list[Source]]] = deque()
+        context = multiprocessing.get_context("forkserver")
+        with ProcessPoolExecutor(
+            self._processes, context, initializer=_prepare, initargs=(language, self._annotator)
+        ) as pool:
+            try:
+                for portion in portions:
+                    pending.append(pool.submit(_annotate, portion))
+                    if len(pending) > 2 * self._processes:
+                        yield from pending.popleft().result()
+                while pending:
+                    yield from pending.popleft().result()
+            except BrokenProcessPool:
+                raise IndexFault(
+                    "a process that annotates died, perhaps for want of memory; go on with the same command, "
+                    "with fewer --processes"
+                ) from None
+            finally:
+                for future in pending:
+                    future.cancel()
+
+
+_READY: Ready | None = None  # of a process that annotates
+
+
+def _prepare(language: str, name: str) -> None:
+    global _READY  # noqa: PLW0603 - a process has one
+    _READY = annotator(language, name or None)
+
+
+def _annotate(portion: list[Text]) -> list[Source]:
+    assert _READY
+    return list(_sources(portion, _READY))
+
+
+def _sources(portion: Sequence[Text], ready: Ready) -> Iterator[Source]:
+    for text in portion:
+        lines = b"".join(_lines(paragraph, ready) for paragraph in text.paragraphs)
+        yield Source(text.key, lines, ready.attributes, text.meta, text.dimensions)
+
+
+def _lines(paragraph: str, ready: Ready) -> bytes:
+    """A paragraph as lines of tokens."""
+    parts = [opening("p", {})]
+    for sentence in ready(" ".join(paragraph.split())):
+        parts.append(opening("s", {}))
+        parts.extend(map(token, sentence))
+        parts.append(closing("s"))
+    parts.append(closing("p"))
+    return b"".join(parts)
+
+
+def _portions(texts: Iterable[Text]) -> Iterator[list[Text]]:
+    portion, letters = [], 0
+    for text in texts:
+        portion.append(text)
+        letters += sum(map(len, text.paragraphs))
+        if letters >= PORTION:
+            yield portion
+            portion, letters = [], 0
+    if portion:
+        yield portion
+
+
+def _chain(first: list[Text], others: Iterator[list[Text]]) -> Iterator[list[Text]]:
+    yield first
+    yield from others
+
+
+# imports
+
+
+def _import_key(file: imports.ImportFile, row: int) -> int:
+    return _key(f"{','.join(file.sha256)}\0{row}")
+
+
+def _rows(file: imports.ImportFile, known: Container[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The key and the values of every document that is not known yet."""
+    row = 0
+    for batch in file.batches():
+        keys = [_import_key(file, row + number) for number in range(batch.num_rows)]
+        fresh = [number for number, key in enumerate(keys) if key not in known]
+        row += batch.num_rows
+        if fresh:
+            yield from zip([keys[number] for number in fresh], batch.take(fresh).to_pylist(), strict=True)
+
+
+def _tokens_of(file: imports.ImportFile, known: Container[int]) -> Iterator[Source]:
+    for key, values in _rows(file, known):
+        meta = _import_meta(values)
+        yield Source(key, values["tokens"], file.attributes, meta, _import_dimensions(meta))
+
+
+def _texts_of(file: imports.ImportFile, known: Container[int]) -> Iterator[Text]:
+    for key, values in _rows(file, known):
+        meta = _import_meta(values)
+        yield Text(key, tuple(values["text"].split("\n")), meta, _import_dimensions(meta))
+
+
+def _import_meta(values: Mapping[str, Any]) -> dict[str, str]:
+    return {"id": values["id"], "source": values["source"], **dict(values["meta"] or ())}
+
+
+def _import_dimensions(meta: Mapping[str, str]) -> dict[str, float]:
+    """Numbers that others gave documents: their quality, and when they were written."""
+    found = {
+        name: number for name in ("quality", "authority") if (number := _number(meta.get(name))) is not None
+    }
+    for name in ("date", "year", "published"):
+        if (year := _year(meta.get(name, ""))) is not None:
+            return {**found, "recency": year}
+    return found
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+# what is known of documents
+
+
+def quality(page: Mapping[str, Any]) -> float:
+    """How good a text is, from 0 to 1: in its language, made of its words, and not by a machine."""
+    badness = max(page["badness"] or 0.0, 0.0)
+    trust = 1.0 - (page["suspicion"] or 0.0)
+    return float(page["language_share"] or 0.0) * trust / (1.0 + badness / WORST)
+
+
+def authorities(corpus: Corpus) -> dict[str, float]:
+    """For every host, the logarithm of how many other domains link to it."""
+    pairs: set[tuple[str, str]] = set()
+    for batch in corpus.batches("links", ["source", "target"]):
+        hosts = [
+            pc.struct_field(_parts(batch.column(name)), ["host"]).to_pylist() for name in ("source", "target")
+        ]
+        pairs.update(
+            (target, domain)
+            for source, target in zip(*hosts, strict=True)
+            if source and target and (domain := _domain(source)) != _domain(target)
+        )
+    counts: dict[str, int] = {}
+    for target, _ in pairs:
+        counts[target] = counts.get(target, 0) + 1
+    return {host: log2(1 + count) for host, count in counts.items()}
+
+
+def _parts(urls: pa.Array[Any]) -> pa.Array[Any]:
+    return pc.extract_regex(urls, r"\A[a-z]+://(?P<host>[^/?#]*)")
+
+
+_DOMAINS: dict[str, str] = {}
+
+
+def _domain(host: str) -> str:
+    if host not in _DOMAINS:
+        if len(_DOMAINS) > 100_000:
+            _DOMAINS.clear()
+        _DOMAINS[host] = url.domain(host)
+    return _DOMAINS[host]
+
+
+def _meta(page: Mapping[str, Any]) -> dict[str, str]:
+    """What a crawled page can be asked for."""
+    fetched: datetime | None = page["fetched"]
+    found = {
+        "id": page["url"],
+        "url": page["url"],
+        "host": page["host"],
+        "domain": page["domain"],
+        "tld": url.tld(page["host"] or ""),
+        "title": page["title"],
+        "language": page["language"],
+        "language_share": f"{page['language_share'] or 0:.2f}",
+        "fetched": fetched.date().isoformat() if fetched else "",
+        "year": str(int(_moment(page))) if _moment(page) else "",
+        "source": "web",
+        **{name: page[name] for name in DETAILS},
+    }
+    return {name: clean(value) for name, value in found.items() if value}
+
+
+def _moment(page: Mapping[str, Any]) -> float:
+    """When a page was written, in years: as it says, or else when it was seen."""
+    for name in ("published", "modified"):
+        if (year := _year(page[name] or "")) is not None:
+            return year
+    fetched: datetime | None = page["fetched"]
+    return fetched.year + fetched.timetuple().tm_yday / 366 if fetched else 0.0
+
+
+def _year(text: str) -> float | None:
+    """A date that begins with its year, as a number."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return float(text[:4]) if text[:4].isdecimal() and len(text[:4]) == 4 else None
+    return moment.year + moment.timetuple().tm_yday / 366
+
+
+def _key(text: str) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
