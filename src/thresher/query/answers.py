@@ -31,6 +31,7 @@ class Answers:
     def __init__(self, conditions: Sequence[Conditions], strategy: tree.Strategy, watch: Watch) -> None:
         self._conditions, self._strategy, self._watch = conditions, strategy, watch
         self._segments = [one.segment for one in conditions]
+        self.finders: dict[int, Finder] = {}  # of the last search, by segment
         self._named: dict[str, Result] = {}
         self._inside: Result | None = None
 
@@ -86,7 +87,7 @@ class Answers:
         for number, conditions in enumerate(self._conditions):
             inside = _bounds(self._inside[number]) if self._inside is not None else None
             others = [(nested, self._nested(nested, conditions)) for nested in find.nested]
-            finder = Finder(conditions, find, self._strategy, inside)
+            finder = self.finders[number] = Finder(conditions, find, self._strategy, inside)
             for hits in finder.stretches(self._watch, gently=gently):
                 for nested, other in others:
                     hits = _related(hits, nested, other)  # noqa: PLW2901

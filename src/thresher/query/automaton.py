@@ -7,21 +7,20 @@ out once and written into the table; few of all states and signs ever come up.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from thresher.query.columns import NEW_SHORTS, translated
 from thresher.query.match import COLUMN, Places, bare_column, type_at
 from thresher.query.packing import IDS, NEW_STARTS, ONE, Ids, Starts
 from thresher.query.program import NONE, Program, Step
-from thresher.query.segment import Segment
 from thresher.read.scan.kernel import NUMBER, bare, kernel
 
 MOST_SIGNS = 1 << 13
 MOST_STATES = 1 << 11
-MOST_CONDITIONS = 16  # on types
 _DEAD, _START = 0, 1
 _UNKNOWN = -1
 _NOWHERE = -1
@@ -32,48 +31,55 @@ _NOT_OPENED, _JUST_OPENED, _INSIDE, _LEFT = range(4)
 Way = tuple[int, tuple[int, ...]]
 
 
-class Classes(NamedTuple):
-    """Types that pass the same conditions are one class."""
-
-    by_type: NDArray[np.uint16]
-    passes: list[tuple[bool, ...]]  # by class: the conditions it passes
-
-
 class Automaton:
     """A program made into a table, as far as it was needed."""
 
     @staticmethod
     def of(program: Program) -> Automaton | None:
         """The automaton of a program; None if it has labels or asks too much."""
-        if program.has_rules or program.target != NONE:
+        signs = (1 << len(program.types)) + 1 << len(program.places)
+        if program.has_rules or program.target != NONE or signs > MOST_SIGNS:
             return None
-        classes = _classes(program)
-        if classes is None or len(classes.passes) + 1 << len(program.places) > MOST_SIGNS:
-            return None
-        return Automaton(program, classes)
+        return Automaton(program)
 
-    def __init__(self, program: Program, classes: Classes) -> None:
-        self._program, self._classes = program, classes
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._classes = _classes(program)
+        self._behind_all = 1 << len(program.types)  # the class of no token, which comes after the last one
         self._shift = len(program.places)
         self._ways: list[frozenset[Way]] = [frozenset(), frozenset({(0, (_NOT_OPENED,) * program.registers)})]
         self._states = {ways: number for number, ways in enumerate(self._ways)}
-        self._table = np.full((16, len(classes.passes) + 1 << self._shift), _UNKNOWN, np.int32)
+        self._table = np.full((16, self._behind_all + 1 << self._shift), _UNKNOWN, np.int32)
         self._table[_DEAD] = 0
 
     @property
     def is_too_large(self) -> bool:
         return len(self._ways) > MOST_STATES
 
+    def classes_at(self, start: int, end: int) -> NDArray[np.uint16]:
+        """The class of every token from a position to before another."""
+        return translated(self._program.conditions.segment.column, self._classes, start, end)
+
     def ends(
-        self, segment: Segment, candidates: Ids, limits: Starts, places: Places, *, latest: bool
+        self,
+        candidates: Ids,
+        limits: Starts,
+        places: Places,
+        classes_at: NDArray[np.uint16],
+        *,
+        latest: bool,
     ) -> Starts | None:
-        """Where the matches end that begin at some positions; None if there are too many states to tell."""
+        """Where the matches end that begin at some positions; None if there are too many states to tell.
+
+        `classes_at` has the classes of all tokens, where it is worth looking at them beforehand.
+        """
+        segment = self._program.conditions.segment
         ends = np.empty(len(candidates), np.int64)
         asked = np.zeros(2, np.int64)
         done = 0
         while True:
             done = _run(
-                candidates, limits, done, segment.size, tuple(segment.column), self._classes.by_type,
+                candidates, limits, done, segment.size, tuple(segment.column), self._classes, classes_at,
                 self._shift, places.start, places.bits, self._table, int(latest), asked, ends,
             )  # fmt: skip
             if done == len(candidates):
@@ -113,9 +119,9 @@ class Automaton:
         """Whether the token with a sign is what a step asks for."""
         _, types, place = self._program.steps[step][:3]
         kind = sign >> self._shift
-        if kind == len(self._classes.passes):  # behind the last token of all there is none
+        if kind == self._behind_all:
             return False
-        return (types < 0 or self._classes.passes[kind][types]) and (place < 0 or bool(sign >> place & 1))
+        return (types < 0 or bool(kind >> types & 1)) and (place < 0 or bool(sign >> place & 1))
 
     def _onward(self, step: int, known: tuple[int, ...], sign: int) -> list[Way]:
         """Where a way goes on without going over a token."""
@@ -149,24 +155,16 @@ class Automaton:
         return tuple(after)
 
 
-def _classes(program: Program) -> Classes | None:
-    """The classes of types; None if there are too many."""
-    count = len(program.types)
-    if count > MOST_CONDITIONS:
-        return None
+def _classes(program: Program) -> NDArray[np.uint16]:
+    """The class of every type: a bit for each condition that it passes."""
     codes = np.zeros(program.conditions.segment.types, np.uint16)
     for number, condition in enumerate(program.types):
         codes |= program.conditions.types(condition).astype(np.uint16) << np.uint16(number)
-    there = np.zeros(1 << count, np.bool_)
-    there[codes] = True
-    passes = [
-        tuple(bool(code >> number & 1) for number in range(count)) for code in np.flatnonzero(there).tolist()
-    ]
-    return Classes((np.cumsum(there) - 1).astype(np.uint16)[codes], passes)
+    return codes
 
 
 @kernel(
-    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, types.Array(types.uint16, 1, "C"), NUMBER, NUMBER,
+    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, NEW_SHORTS, NEW_SHORTS, NUMBER, NUMBER,
     types.Array(types.uint64, 2, "C"), types.Array(types.int32, 2, "C"), NUMBER, NEW_STARTS, NEW_STARTS,
 )  # fmt: skip
 def _run(
@@ -176,6 +174,7 @@ def _run(
     size: int,
     whole_column: Any,
     classes: NDArray[np.uint16],
+    classes_at: NDArray[np.uint16],
     shift: int,
     start: int,
     places: NDArray[np.uint64],
@@ -189,14 +188,17 @@ def _run(
     signs, words = table.shape[1], places.shape[1]
     end_class = (signs >> shift) - 1
     class_of, following_of, place_bits = bare(classes), bare(table), bare(places)
+    known, is_known = bare(classes_at), len(classes_at) > 0
     for number in range(done, len(candidates)):
         match, limit = np.int64(candidates[number]), limits[number]
         state, position = np.int64(_START), match
         end = np.int64(_NOWHERE)
         while state != _DEAD and position <= limit:
-            sign = np.int64(class_of[type_at(column, position)]) if position < size else end_class
-            sign <<= shift
             offset = position - start
+            sign = np.int64(end_class)
+            if position < size:
+                sign = np.int64(known[offset] if is_known else class_of[type_at(column, position)])
+            sign <<= shift
             for row in range(shift):
                 here = place_bits[row * words + (offset >> 6)]
                 sign |= np.int64(here >> np.uint64(offset & 63) & ONE) << row

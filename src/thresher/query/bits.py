@@ -61,6 +61,8 @@ def _join_later(bits: Words, steps: int, result: Words) -> None:
 
 def earlier(bits: Words, least: int, most: int, size: int) -> Words:
     """Positions from which some position in a set is at least so many steps away, and at most so many."""
+    if least == most == 0:
+        return first(bits[: (size >> 6) + 2], size)
     reached, width = bits, 1
     while width < most - least + 1:
         step = min(width, most - least + 1 - width)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
+from numpy.typing import NDArray
 
 from thresher.query.packing import (
     BYTES,
@@ -31,6 +33,10 @@ from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
 
 BYTE = 8  # bits of a number that stand in the column itself
 BLOCK = 64  # positions whose bits are in one word
+
+
+Shorts = NDArray[np.uint16]
+NEW_SHORTS = types.Array(types.uint16, 1, "C")
 
 
 class Column(NamedTuple):
@@ -96,6 +102,29 @@ def _pick(low: Bytes, wide: Words, ranks: Ids, high: Words, width: int, position
         is_long = block >> bit & ONE
         place = (np.uint64(ranks[position >> SIX]) + ones(block & mask_of(bit))) * step
         ids[number] = low[position] | bits_at(high, place, mask * is_long) << np.uint64(BYTE)
+
+
+@kernel(NOTHING, BYTES, WORDS, IDS, WORDS, NUMBER, NEW_SHORTS, NUMBER, NEW_SHORTS)
+def _translate(
+    low: Bytes, wide: Words, ranks: Ids, high: Words, width: int, table: Shorts, start: int, found: Shorts
+) -> None:
+    first = np.uint64(start)
+    before = ones(wide[first >> SIX] & mask_of(first & LAST))
+    step, mask = np.uint64(width), mask_of(width)
+    place = (np.uint64(ranks[first >> SIX]) + before) * step
+    for number in range(np.uint64(len(found))):
+        position = first + number
+        is_long = wide[position >> SIX] >> (position & LAST) & ONE
+        found[number] = table[low[position] | bits_at(high, place, mask * is_long) << np.uint64(BYTE)]
+        place += step * is_long
+
+
+def translated(column: Column, table: Shorts, start: int, end: int) -> Shorts:
+    """What a table says of the numbers from a position to before another."""
+    found = np.empty(max(end - start, 0), np.uint16)
+    if end > start:
+        _translate(*column, table, start, found)
+    return found
 
 
 def unpack(column: Column, start: int, end: int) -> Ids:

@@ -51,6 +51,7 @@ class Conditions:
         self.segment = segment
         self._types: dict[tree.Condition, Mask] = {}
         self._frequencies: dict[tree.Condition, int] = {}
+        self._by_value: dict[tree.Condition, Bytes] = {}
         self._regions: dict[tuple[str, tuple[tree.Compare, ...]], Mask] = {}
 
     # names
@@ -107,6 +108,7 @@ class Conditions:
             if len(self._types) >= MOST_KNOWN:
                 self._types.clear()
                 self._frequencies.clear()
+                self._by_value.clear()
             self._types[condition] = known
         return known
 
@@ -255,9 +257,12 @@ class Conditions:
         attribute = self.attribute(next(iter(names)))
         if attribute.planes is None:
             return None
-        by_value = np.zeros(1 << attribute.planes.width, np.uint8)
-        by_value[attribute.values] = self.types(condition)
-        return attribute, by_value
+        types = self.types(condition)
+        if condition not in self._by_value:
+            by_value = np.zeros(1 << attribute.planes.width, np.uint8)
+            by_value[attribute.values] = types
+            self._by_value[condition] = by_value
+        return attribute, self._by_value[condition]
 
     def _inside(self, structure: Structure, holds: Mask | None, start: int, end: int) -> Words:
         """The positions inside structures; those of a mask."""

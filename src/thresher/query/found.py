@@ -116,8 +116,8 @@ class Search:
         self.index = index
         self.stopped = ""  # why it ended before it was through, if it did
         self._statements, self._strategy, self._watch = statements, strategy, watch
-        answers = Answers(index.conditions, strategy, watch)
-        self._coming: Iterator[Part] = answers.parts(statements)
+        self._answers = Answers(index.conditions, strategy, watch)
+        self._coming: Iterator[Part] = self._answers.parts(statements)
         self._parts: list[Part] = []
         self._is_through = False
         self._pull()  # what is wrong with a query comes out now
@@ -168,8 +168,10 @@ class Search:
         assert isinstance(find, tree.Find)
         try:
             return sum(
-                Finder(conditions, find, self._strategy).count(self._watch)
-                for conditions in self.index.conditions
+                (self._answers.finders.get(number) or Finder(conditions, find, self._strategy)).count(
+                    self._watch
+                )
+                for number, conditions in enumerate(self.index.conditions)
             )
         except Stopped as reason:
             self.stopped = str(reason)

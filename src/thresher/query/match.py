@@ -13,6 +13,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from thresher.query import bits
+from thresher.query.columns import unpack
 from thresher.query.conditions import UNDEFINED, overlapping
 from thresher.query.cql import CqlError
 from thresher.query.packing import (
@@ -47,6 +48,7 @@ _UNDEFINED = UNDEFINED
 _NOWHERE = -1  # a register that is not set
 _WIDTH, _RULE_WIDTH = WIDTH, 3
 _STACK = 64  # numbers
+DENSE = 0.2  # share of positions that are candidates from which on every token is looked at beforehand
 
 COLUMN = types.Tuple((BYTES, WORDS, IDS, WORDS, NUMBER))
 
@@ -348,13 +350,31 @@ def _ends(
     return crowded
 
 
+@inner
+def _same(types, tables, rule, label_places, here, start):
+    """Whether a rule that compares the attributes of two tokens holds: 1 or 0; -1 if it says something else."""
+    rules, bounds = tables[6], tables[7]
+    at = bounds[rule] * _RULE_WIDTH
+    if bounds[rule + 1] - bounds[rule] != 3 or rules[at] != _OF_TYPE or rules[at + 3] != _OF_TYPE:
+        return np.int64(-1)
+    kind, first, second = rules[at + 6], rules[at + 1], rules[at + 4]
+    if (kind != _EQUAL and kind != _UNEQUAL) or first < -1 or second < -1:
+        return np.int64(-1)
+    one = here if first == -1 else label_places[first]
+    other = here if second == -1 else label_places[second]
+    left = tables[8][rules[at + 2] * tables[2] + np.int64(types[one - start])]
+    right = tables[8][rules[at + 5] * tables[2] + np.int64(types[other - start])]
+    return np.int64((left == right) == (kind == _EQUAL))
+
+
 @kernel(
-    NUMBER, IDS, NUMBER, COLUMN, _TABLES, NEW_STARTS, NEW_STARTS, NUMBER, NEW_STARTS, NEW_STARTS, NEW_BYTES
-)
+    NUMBER, IDS, NUMBER, COLUMN, IDS, _TABLES, NEW_STARTS, NEW_STARTS, NUMBER, NEW_STARTS, NEW_STARTS, NEW_BYTES
+)  # fmt: skip
 def _keeps(
     candidates: Ids,
     length: int,
     whole_column: Any,
+    all_types: Ids,
     whole_tables: Any,
     labels: Starts,
     rules: Starts,
@@ -366,6 +386,7 @@ def _keeps(
     """Which candidates keep all rules, where every label, and every rule, is so far from the beginning."""
     column, tables = bare_column(whole_column), _bare_tables(whole_tables)
     where, numbers = bare(places), bare(stack)
+    types_at, are_known = bare(all_types), len(all_types) > 0
     for number in range(len(candidates)):
         match = np.int64(candidates[number])
         for label in range(0, len(labels), 2):
@@ -373,7 +394,11 @@ def _keeps(
         keeps = True
         for rule in range(0, len(rules), 2):
             here = match + rules[rule + 1]
-            if keeps:
+            told = np.int64(-1)
+            if keeps and are_known:
+                told = _same(types_at, tables, rules[rule], where, here, tables[3])
+                keeps = told != 0
+            if keeps and told < 0:
                 keeps = _holds(rules[rule], tables, column, numbers, where, 0, here, match, here)
         if keeps and final_rule >= 0:
             keeps = _holds(final_rule, tables, column, numbers, where, 0, match, match, match + length - 1)
@@ -410,7 +435,7 @@ class Matcher:
 
     def __init__(self, program: Program, segment: Segment, places: Places, end: int) -> None:
         """`end` is the first position that no match can reach."""
-        self._program, self._segment = program, segment
+        self._program, self._segment, self._end = program, segment, end
         flags = np.zeros((len(program.types), segment.types), np.uint8)
         for row, condition in enumerate(program.types):
             flags[row] = program.conditions.types(condition)
@@ -473,8 +498,12 @@ class Matcher:
         """Which candidates keep the rules of a pattern whose tokens are at one place each."""
         program = self._program
         kept = np.empty(len(candidates), np.uint8)
+        # Where most positions are candidates, it is cheaper to look at all tokens beforehand.
+        start, size = self._tables.start, self._segment.size
+        is_dense = len(candidates) > (self._end - start) * DENSE
+        known = unpack(self._segment.column, start, min(self._end + 1, size)) if is_dense else candidates[:0]
         _keeps(
-            candidates, program.length, tuple(self._segment.column), tuple(self._tables),
+            candidates, program.length, tuple(self._segment.column), known, tuple(self._tables),
             _flat(program.label_offsets), _flat(program.rule_offsets), program.final_rule,
             np.full(max(program.registers, 1), _NOWHERE, np.int64), np.zeros(_STACK, np.int64), kept,
         )  # fmt: skip

@@ -13,8 +13,8 @@ from thresher.query import bits, tree
 from thresher.query.automaton import Automaton
 from thresher.query.conditions import Conditions
 from thresher.query.cql import CqlError
-from thresher.query.match import Ends, Matcher, places_of
-from thresher.query.packing import IDS, LAST, NEW_STARTS, ONE, SIX, Bytes, Ids, Starts, Words
+from thresher.query.match import DENSE, Ends, Matcher, places_of
+from thresher.query.packing import BYTES, IDS, LAST, NEW_STARTS, ONE, SIX, STARTS, Bytes, Ids, Starts, Words
 from thresher.query.plan import AllOf, Planner, Shape, Shaper, is_fixed
 from thresher.query.program import Program, enclosing_structure, parts_of
 from thresher.query.segment import Bounds, Segment, Structure
@@ -24,7 +24,6 @@ from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
 FARTHEST = 500  # CQP: tokens behind the first, where nothing else bounds a match
 STRETCHES = (1 << 16, 1 << 20, 1 << 24)  # positions: a first page is found in few, the rest in one go
 TRIED = 1 << 16  # candidates between two looks at the clock
-NO_TARGET = -1
 
 
 class Hits(Struct, frozen=True):
@@ -77,16 +76,26 @@ class Attempt:
     """Tries candidates of a stretch of positions: with an automaton, or step by step where that cannot tell."""
 
     def __init__(
-        self, program: Program, automaton: Automaton | None, segment: Segment, start: int, reach: int
+        self,
+        program: Program,
+        automaton: Automaton | None,
+        segment: Segment,
+        start: int,
+        reach: int,
+        count: int,
     ) -> None:
+        """Of so many candidates, from a position to before another."""
         self._program, self._automaton, self._segment = program, automaton, segment
         self._start, self._reach = start, reach
         self._places = places_of(program, start, reach)
         self._matcher: Matcher | None = None
+        self._classes = np.zeros(0, np.uint16)
+        if automaton and count > (reach - start) * DENSE:
+            self._classes = automaton.classes_at(start, reach + 1 if reach < segment.size else reach)
 
     def ends(self, candidates: Ids, limits: Starts, *, latest: bool) -> Ends:
         if self._automaton and not self._automaton.is_too_large:
-            ends = self._automaton.ends(self._segment, candidates, limits, self._places, latest=latest)
+            ends = self._automaton.ends(candidates, limits, self._places, self._classes, latest=latest)
             if ends is not None:
                 return Ends(ends, ends)
         if self._matcher is None:
@@ -108,11 +117,11 @@ class Finder:
         self._strategy: tree.Strategy = find.strategy or strategy
         self._inside = inside
         self._program = Program(self._conditions, find)
-        self._automaton = Automaton.of(self._program)
         shaper = Shaper(self._program.labels)
         self._shape: Shape = shaper.shape(find.pattern)
         self._need = AllOf((self._shape.need, shaper.beginning(find.pattern)))
         self._is_fixed = is_fixed(find.pattern)
+        self._automaton = None if self._is_fixed else Automaton.of(self._program)
         if self._shape.least == 0 and any(isinstance(part, tree.Token) for part in parts_of(find.pattern)):
             raise CqlError("the pattern can match nothing at all; at least one token must be there")
         within = find.within
@@ -181,15 +190,16 @@ class Finder:
         if self._is_fixed:
             return self._fixed(candidates, start, reach)
         limits = self._limits(candidates)
-        attempt = Attempt(self._program, self._automaton, self._segment, start, reach)
+        attempt = Attempt(self._program, self._automaton, self._segment, start, reach, len(candidates))
         parts = []
         for first in range(0, max(len(candidates), 1), TRIED):
             watch.look()
             some = slice(first, first + TRIED)
             ends, targets = attempt.ends(candidates[some], limits[some], latest=self._strategy == "longest")
-            hit = ends >= 0
-            where = targets[hit] if self._program.target >= 0 else None
-            parts.append(Hits(candidates[some][hit].astype(np.int64), ends[hit], where))
+            every = Hits(
+                candidates[some].astype(np.int64), ends, targets if self._program.target >= 0 else None
+            )
+            parts.append(those(every, ends >= 0))
         return some_hits(parts)
 
     def _candidates(self, start: int, end: int, reach: int) -> Words:
@@ -237,10 +247,11 @@ class Finder:
 
     def _limits(self, candidates: Ids) -> Starts:
         """For every candidate the first position that its match must not reach."""
-        limits = np.full(len(candidates), self._segment.size, np.int64)
+        limits = np.empty(len(candidates), np.int64)
         farthest = self._farthest()
-        if farthest is not None:
-            np.minimum(limits, candidates.astype(np.int64) + farthest + 1, out=limits)
+        _set_limits(
+            candidates, self._segment.size if farthest is None else farthest + 1, self._segment.size, limits
+        )
         if self._within:
             assert self._find.within
             _bound(candidates, self._within.firsts, self._within.nexts, self._find.within.count, limits)
@@ -248,6 +259,13 @@ class Finder:
             if bounds is not None:
                 _bound(candidates, bounds.firsts, bounds.nexts, 1, limits)
         return limits
+
+
+@kernel(NOTHING, IDS, NUMBER, NUMBER, NEW_STARTS)
+def _set_limits(candidates: Ids, most: int, size: int, limits: Starts) -> None:
+    """Limits by how many tokens a match can have, and by where all end."""
+    for number in range(len(candidates)):
+        limits[number] = min(int(candidates[number]) + most, size)
 
 
 @kernel(NOTHING, IDS, IDS, IDS, NUMBER, NEW_STARTS)
@@ -290,8 +308,27 @@ def _settled(hits: Hits, strategy: tree.Strategy, end: int) -> tuple[Hits, Hits]
 
 def those(hits: Hits, wanted: NDArray[np.bool_] | slice) -> Hits:
     """Some of the hits."""
-    targets = None if hits.targets is None else hits.targets[wanted]
-    return Hits(hits.firsts[wanted], hits.lasts[wanted], targets)
+    if isinstance(wanted, slice):
+        targets = None if hits.targets is None else hits.targets[wanted]
+        return Hits(hits.firsts[wanted], hits.lasts[wanted], targets)
+    count = int(np.count_nonzero(wanted))
+    every = (hits.firsts, hits.lasts, hits.targets)
+    return Hits(*(None if part is None else _picked(part, wanted, count) for part in every))  # type: ignore[arg-type]
+
+
+def _picked(numbers: Starts, wanted: NDArray[np.bool_], count: int) -> Starts:
+    """Those of some numbers that are wanted; numpy's own way stumbles over which that are."""
+    found = np.empty(count + 1, np.int64)
+    _pick(numbers, wanted.view(np.uint8), found)
+    return found[:count]
+
+
+@kernel(NOTHING, STARTS, BYTES, NEW_STARTS)
+def _pick(numbers: Starts, wanted: Bytes, found: Starts) -> None:
+    written = 0
+    for number in range(len(numbers)):
+        found[written] = numbers[number]
+        written += wanted[number]
 
 
 def chosen(hits: Hits, strategy: tree.Strategy) -> Hits:
