@@ -24,6 +24,8 @@ PEERS = (
     "readability-lxml",
     "justext",
     "resiliparse",
+    "tantivy",
+    "zstandard",
 )
 TICK_SECONDS = 0.1  # between two looks at a contender's memory
 SHOWN_ERROR = 4_000  # characters of what a failed contender said last

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +14,7 @@ from thresher.crawl.start import language_code
 from thresher.judge import judge
 from thresher.page import Reply
 from thresher.read import read
-from thresher.terminal import harmless
+from thresher.terminal import concordance, harmless
 from thresher.url import canonical
 
 SHOWN_LINKS = 10
@@ -103,7 +103,7 @@ def view(seen: dict[str, Any]) -> Group:
 
 def view_demo(found: dict[str, Any], directory: Path) -> Group:
     """The result of the demo: what the oracle says, a taste of the text, and what to try next."""
-    lines = [
+    lines: list[Text | Group] = [
         Text(
             f"{found['found']:,} of {found['good']:,} good texts of this web are in the corpus; ",
             style="bold",
@@ -117,9 +117,12 @@ def view_demo(found: dict[str, Any], directory: Path) -> Group:
             Text(sample["url"], style="dim"),
         ]
         lines.append(Text(harmless(sample["text"], 300)))
+    lines += [Text(), Text(f"{found['hits']:,} hits of {found['query']}", style="bold")]
+    lines.append(concordance(found["concordance"], Console().width))
     lines += [Text(), Text("Next:", style="bold")]
     lines += [
         Text(f"  thresher status {directory}"),
+        Text(f"  thresher search {directory} '[word=\"a.*\"]' --freq word@match"),
         Text(f"  thresher export {directory} --format vertical | head -40"),
         Text(f'  python -c \'import thresher; print(thresher.open("{directory}").docs(["url", "title"]))\''),
     ]

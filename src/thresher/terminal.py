@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # numpy and the store are of no use to a progress line
     from thresher.lab.comparison import Row
 
 SHOWN_CYCLES = 10
+MOST_OF_A_LINE = 0.5  # that a match may take in a concordance
 PLAIN_EVERY = 10.0  # seconds between lines when nobody watches a terminal
 
 Status = dict[str, Any]
@@ -265,3 +266,21 @@ def explanation(found: Explanation) -> Group:
             clue.name, f"{clue.pages:,.0f}", *("" if one is None else f"{one:.3f}" for one in numbers)
         )
     return Group(*lines, Text(), table)
+
+
+def concordance(rows: Sequence[Mapping[str, Any]], width: int) -> Group:
+    """Lines with their hits below each other; what is too long is cut where it is farthest from the hit."""
+    longest = max((len(row["match"]) for row in rows), default=0)
+    middle = min(longest, int(width * MOST_OF_A_LINE))
+    side = max((width - middle - 4) // 2, 0)
+    return Group(*(_line(row, side, middle) for row in rows))
+
+
+def _line(row: Mapping[str, Any], side: int, middle: int) -> Text:
+    left, right = harmless(row["left"]), harmless(row["right"])
+    cut = left if len(left) <= side else "…" + left[len(left) - side + 1 :]
+    match = harmless(row["match"], middle)
+    padding = " " * (middle - len(match))
+    return Text.assemble(
+        cut.rjust(side), "  ", (match, "bold"), padding, "  ", harmless(right, side), no_wrap=True
+    )

@@ -5,34 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from rich.console import Group
 from rich.table import Table as View
 from rich.text import Text
 
 from thresher.query.functions import Table
 from thresher.terminal import harmless
 
-MOST_OF_A_LINE = 0.5  # that a match may take
 HIDDEN = ("document",)  # columns that only machines want
-
-
-def lines(table: Table, width: int) -> Group:
-    """A concordance with its hits below each other; what is too long is cut where it is farthest from the hit."""
-    rows = table.records()
-    longest = max((len(row["match"]) for row in rows), default=0)
-    middle = min(longest, int(width * MOST_OF_A_LINE))
-    side = max((width - middle - 4) // 2, 0)
-    return Group(*(_line(row, side, middle) for row in rows))
-
-
-def _line(row: dict[str, Any], side: int, middle: int) -> Text:
-    left, right = harmless(row["left"]), harmless(row["right"])
-    cut = left if len(left) <= side else "…" + left[len(left) - side + 1 :]
-    match = harmless(row["match"], middle)
-    padding = " " * (middle - len(match))
-    return Text.assemble(
-        cut.rjust(side), "  ", (match, "bold"), padding, "  ", harmless(right, side), no_wrap=True
-    )
 
 
 def view(table: Table, rows: int) -> View:

@@ -325,9 +325,11 @@ def _show(table: Table, name: str, output: Path | None, format: str | None, json
     else:
         from rich.console import Console
 
-        from thresher.cli.search_views import lines, view
+        from thresher.cli.search_views import view
+        from thresher.terminal import concordance
 
-        show(lines(table, Console(stderr=True).width) if name == "kwic" else view(table, SHOWN_ROWS))
+        width = Console(stderr=True).width
+        show(concordance(table.records(), width) if name == "kwic" else view(table, SHOWN_ROWS))
     if table.stopped:
         say(table.stopped)
 

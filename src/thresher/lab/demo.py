@@ -13,6 +13,7 @@ from thresher.config import ConfigError
 from thresher.crawl.ending import Ending
 from thresher.crawl.start import crawl
 from thresher.lab.toyweb import ToyWeb, reachable, seeds, serve, truth
+from thresher.query.update import update
 
 WEB = ToyWeb(slow_seconds=0.2, drip_seconds=0.4, crawl_delay=0.05)
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -21,11 +22,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "budget": {"host_pages": 250},
 }
 SHOWN = 3
+QUERY, SHOWN_LINES = '[word="p.*" %c] []{0,2} [word=".*ní"]', 6
 MARK = ".thresher-demo"  # only a directory with this file is ever made anew
 
 
 def run(directory: Path, progress: Callable[[dict[str, Any]], None]) -> Ending:
-    """Crawl the toy web into a directory, made anew if an earlier demo made it."""
+    """Crawl the toy web into a directory, made anew if an earlier demo made it, and index what was found."""
     if directory.exists():
         if not (directory / MARK).exists() and any(directory.iterdir()):
             raise ConfigError(f"{directory} is not empty and not an earlier demo's; choose another directory")
@@ -36,6 +38,7 @@ def run(directory: Path, progress: Callable[[dict[str, Any]], None]) -> Ending:
             directory, WEB.target, given, settings=SETTINGS, connect_to=server.connect_to, progress=progress
         )
     (directory / MARK).touch()
+    update(directory, processes=1)
     return ending
 
 
@@ -55,5 +58,8 @@ def findings(directory: Path) -> dict[str, Any]:
         "good": len(wanted),
         "found": len(wanted & got),
         "strange": len(got - wanted),
+        "query": QUERY,
+        "concordance": corpus.ask("kwic", QUERY, size=SHOWN_LINES).records(),
+        "hits": corpus.search(QUERY).count(),
         "samples": samples,
     }

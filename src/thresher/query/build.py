@@ -123,22 +123,21 @@ def _ranked(
     lines: Sequence[bytes], counts: NDArray[np.int64], names: tuple[str, ...]
 ) -> tuple[dict[str, TypeValues], Ids]:
     """The types of lines, the most frequent first, and the number of its type for each line."""
-    frequencies: dict[tuple[str, ...], int] = {}
-    owners: list[tuple[str, ...]] = []
-    for line, count in zip(lines, counts.tolist(), strict=True):
-        values = tuple(line.decode().split("\t"))
-        if len(values) != len(names):
-            values = (*values, *[""] * len(names))[: len(names)]
-        owners.append(values)
+    width, tabs = len(names), len(names) - 1
+    owners = [
+        line if line.count("\t") == tabs else "\t".join((*line.split("\t"), *[""] * width)[:width])
+        for line in b"\n".join(lines).decode().split("\n")
+    ]
+    frequencies: dict[str, int] = {}
+    for line, count in zip(owners, counts.tolist(), strict=False):
         if count:
-            frequencies[values] = frequencies.get(values, 0) + count
-    ordered = sorted(frequencies)
-    ordered.sort(key=frequencies.__getitem__, reverse=True)  # equals stay in order
-    ranks = {values: number for number, values in enumerate(ordered)}
-    attributes = {
-        name: _type_values([values[place] for values in ordered]) for place, name in enumerate(names)
-    }
-    return attributes, np.array([ranks.get(values, 0) for values in owners], np.uint32)
+            frequencies[line] = frequencies.get(line, 0) + count
+    # No letter comes before the tab, so lines are in the order of their values; equals stay in it.
+    ordered = sorted(sorted(frequencies), key=frequencies.__getitem__, reverse=True)
+    ranks = {line: number for number, line in enumerate(ordered)}
+    columns = zip(*(line.split("\t") for line in ordered), strict=True)
+    attributes = {name: _type_values(column) for name, column in zip(names, columns, strict=False)}
+    return attributes, np.array([ranks.get(line, 0) for line in owners], np.uint32)
 
 
 def _type_values(by_type: Sequence[str]) -> TypeValues:
