@@ -1,10 +1,10 @@
 """Corpus queries: what an index costs to build and to keep, what an answer costs, and how both grow.
 
-python -m bench.query FOLDER [--tokens 15000000] [--only build,answers,growth,load]
+    python -m bench.query FOLDER [--tokens 15000000] [--only build,answers,growth,load]
 
-FOLDER gets a corpus of documentation from Debian packages (see bench.query_corpus), its indexes, and that of tantivy
-of the same sentences. Processor time is that of the kernels compiled and the files in the page cache; nothing is
-remembered from one query to the next.
+FOLDER gets a corpus of documentation from Debian packages (see bench.query_corpus), its indexes, and that of tantivy,
+of the same sentences. Processor time is that with kernels compiled and files in the page cache; nothing is remembered
+from one query to the next.
 
 build: import and index as commands, with three attributes and structures, and with words alone.
 answers: the first page of twenty hits and the exact count of every query in bench.queries; tantivy counts sentences
@@ -177,7 +177,9 @@ def growth(folder: Path) -> None:
     rows = []
     for name, query in QUERIES.items():
         before, after = timed(small, query), timed(large, query)
-        assert after["hits"] >= GROWTH * before["hits"]
+        assert (
+            after["hits"] >= 0.99 * GROWTH * before["hits"]
+        )  # some matches go from one document to the next
         rows.append(
             {
                 "query": name,

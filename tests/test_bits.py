@@ -81,7 +81,7 @@ def test_every_way_to_find_types_finds_the_same(
     listed = bits.nobody(end - start)
     columns.mark_short(pack_column(column), wanted[:256], start, end, listed)
     longs = np.array(sorted(one - 256 for one in types if one >= 256), np.uint32)
-    postings.mark(pack_postings(column, 701, 256), longs, start, end, listed)
+    postings.mark(pack_postings(column, columns.counted(column, 701), 256), longs, start, end, listed)
     assert bits.members(listed, start).tolist() == expected
 
 

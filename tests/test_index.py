@@ -43,7 +43,8 @@ def test_segments_merged_are_the_segment_of_all_documents(
 ) -> None:
     one, several = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("several")
     index.build(one, sources(corpus))
-    with writing(several) as writer:
+    with writing(several) as writer, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thresher.query.merge.AT_ONCE", 16)  # tokens are kept in a file, too
         index.add(writer, sources(corpus), run_tokens=run)
         index.tidy(writer, all_of_them=True)
     (first,), (second,) = Index(one).segments, Index(several).segments

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresher.query.columns import pack_column, pick, unpack
+from thresher.query.columns import counted, pack_column, pick, unpack
 from thresher.query.postings import pack_postings, positions
 
 numbers = st.one_of(st.integers(0, 3), st.integers(0, 255), st.integers(0, 2**18), st.integers(0, 2**32 - 1))
@@ -26,7 +27,7 @@ def test_a_column_is_read_from_any_position_to_any_other(ids: list[int], data: s
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 150) | st.integers(0, 2), max_size=300), st.data())
 def test_postings_tell_where_each_number_stands_in_any_stretch(ids: list[int], data: st.DataObject) -> None:
-    postings = pack_postings(np.array(ids, np.uint32), 151)
+    postings = pack_postings(np.array(ids, np.uint32), counted(np.array(ids, np.uint32), 151))
     start = data.draw(st.integers(0, len(ids)))
     end = data.draw(st.integers(0, len(ids)))
     for kind in {*ids, 0, 150}:
@@ -40,7 +41,7 @@ def test_postings_tell_where_each_number_stands_in_any_stretch(ids: list[int], d
 def test_large_corpora_take_little_room_and_come_back_whole() -> None:
     dice = np.random.default_rng(1)
     ids = np.minimum(dice.zipf(1.15, 400_000) - 1, 60_000).astype(np.uint32)
-    column, postings = pack_column(ids), pack_postings(ids, 60_001)
+    column, postings = pack_column(ids), pack_postings(ids, counted(ids, 60_001))
     assert (unpack(column, 0, len(ids)) == ids).all()
     packed = sum(part.nbytes for part in column[:4])
     assert packed < 2 * len(ids)
@@ -51,3 +52,16 @@ def test_large_corpora_take_little_room_and_come_back_whole() -> None:
             positions(postings, kind, 200_000, 300_000) == where[(where >= 200_000) & (where < 300_000)]
         ).all()
     assert postings.words.nbytes < 2 * len(ids)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 50))
+def test_postings_written_in_portions_are_the_same(ids: list[int], at_once: int) -> None:
+    column = np.array(ids, np.uint32)
+    counts = counted(column, 41)
+    whole = pack_postings(column, counts, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thresher.query.postings.AT_ONCE", at_once)
+        portions = pack_postings(column, counts, 3)
+    assert whole.words.tobytes() == portions.words.tobytes()
+    assert whole.starts.tolist() == portions.starts.tolist()

@@ -13,6 +13,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from thresher.query import bits
 from thresher.query.columns import NEW_SHORTS, translated
 from thresher.query.match import COLUMN, Places, bare_column, type_at
 from thresher.query.packing import IDS, NEW_STARTS, ONE, Ids, Starts
@@ -58,7 +59,11 @@ class Automaton:
 
     def classes_at(self, start: int, end: int) -> NDArray[np.uint16]:
         """The class of every token from a position to before another."""
-        return translated(self._program.conditions.segment.column, self._classes, start, end)
+        conditions = self._program.conditions
+        if not all(map(conditions.has_planes, self._program.types)):
+            return translated(conditions.segment.column, self._classes, start, end)
+        sets = [conditions.positions(condition, start, end) for condition in self._program.types]
+        return bits.numbers(sets, end - start)
 
     def ends(
         self,

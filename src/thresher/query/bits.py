@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from thresher.query.columns import NEW_SHORTS, Shorts
 from thresher.query.packing import IDS, LAST, NEW_IDS, NEW_WORDS, ONE, SIX, WORDS, Ids, Words, first_one
 from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
 
@@ -106,3 +109,17 @@ def _fill(firsts: Ids, nexts: Ids, start: int, end: int, bits: Words) -> None:
 def fill(firsts: Ids, nexts: Ids, start: int, end: int, bits: Words) -> None:
     """Put stretches, each from a position to before another, into a set."""
     _fill(firsts, nexts, start, end, bits)
+
+
+@kernel(NOTHING, WORDS, NUMBER, NEW_SHORTS)
+def _spread(bits: Words, place: int, found: Shorts) -> None:
+    for number in range(np.uint64(len(found))):
+        found[number] |= (bits[number >> SIX] >> (number & LAST) & ONE) << np.uint64(place)
+
+
+def numbers(sets: Sequence[Words], size: int) -> Shorts:
+    """For each of so many positions a number that has a bit for every set that it is in."""
+    found = np.zeros(size, np.uint16)
+    for place, one in enumerate(sets):
+        _spread(one, place, found)
+    return found

@@ -14,7 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from thresher.query import lexicon
-from thresher.query.columns import pack_column
+from thresher.query.columns import counted, pack_column
 from thresher.query.interner import Interner
 from thresher.query.packing import Ids, Starts
 from thresher.query.planes import WIDEST, pack_planes
@@ -252,28 +252,32 @@ def write_segment(folder: Path, gathered: Gathered) -> None:
     ids = gathered.ids
     kinds = max(len(one.numbers) for one in gathered.attributes.values())
     with ShelfWriter(folder / TOKENS) as shelf:
-        shelf.put("counts", np.bincount(ids, minlength=kinds).astype(np.uint32))
+        counts = counted(ids, kinds)
+        shelf.put("counts", counts)
         column = pack_column(ids)
         for name in ("low", "wide", "ranks", "high"):
             shelf.put(name, getattr(column, name))
-        postings = pack_postings(ids, kinds, LISTED)
+        width = column.width
+        del column  # it is as large as all the rest together
+        postings = pack_postings(ids, counts, LISTED)
         shelf.put("posting_starts", postings.starts)
         shelf.put("posting_words", postings.words)
+        del postings
         widths: dict[str, int] = {}
         for name, (values, numbers) in gathered.attributes.items():
             lexicon.put(shelf, name, lexicon.build(values))
             shelf.put(f"{name}.values", numbers)
-            width = max(len(values) - 1, 1).bit_length()
-            if width <= WIDEST:
-                widths[name] = width
-                shelf.put(f"{name}.planes", pack_planes(ids, numbers, width).words)
+            plane_bits = max(len(values) - 1, 1).bit_length()
+            if plane_bits <= WIDEST:
+                widths[name] = plane_bits
+                shelf.put(f"{name}.planes", pack_planes(ids, numbers, plane_bits).words)
         for name, regions in gathered.structures.items():
             _put_structure(shelf, folder, name, regions)
         for name, figures in gathered.dimensions.items():
             shelf.put(f"dimension.{name}", figures)
         shelf.tell(
             tokens=len(ids),
-            width=column.width,
+            width=width,
             attributes=list(gathered.attributes),
             planes=widths,
             structures={

@@ -20,15 +20,18 @@ from thresher.query.packing import (
     NEW_WORDS,
     ONE,
     SIX,
+    STARTS,
     WORDS,
     Bytes,
     Ids,
+    Starts,
     Words,
     bits_at,
     mask_of,
     ones,
     put_bits,
 )
+from thresher.read.scan.kernel import BYTES as NEW_BYTES
 from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
 
 BYTE = 8  # bits of a number that stand in the column itself
@@ -51,25 +54,33 @@ class Column(NamedTuple):
 
 def pack_column(ids: Ids) -> Column:
     """A column of numbers."""
-    wide = ids >> BYTE != 0
-    width = int(ids.max(initial=0)).bit_length() - BYTE if wide.any() else 0
-    counts = (
-        np.add.reduceat(wide, np.arange(0, len(ids), BLOCK), dtype=np.int64)
-        if len(ids)
-        else np.zeros(0, np.int64)
-    )
-    ranks = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
-    bits = np.zeros(-(-len(ids) // BLOCK) + 1, np.uint64)
-    high = np.zeros((int(ranks[-1]) * width >> 6) + 2, np.uint64)
-    _spread(ids, width, bits, high)
-    return Column(ids.astype(np.uint8), bits, ranks, high, width)
+    low, wide = np.empty(len(ids), np.uint8), np.zeros(-(-len(ids) // BLOCK) + 1, np.uint64)
+    ranks = np.zeros(len(wide), np.uint32)
+    long = _count_long(ids, ranks)
+    width = max(int(ids.max(initial=0)).bit_length() - BYTE, 0)
+    high = np.zeros((long * width >> 6) + 2, np.uint64)
+    _spread(ids, width, low, wide, high)
+    return Column(low, wide, ranks, high, width)
 
 
-@kernel(NOTHING, IDS, NUMBER, NEW_WORDS, NEW_WORDS)
-def _spread(ids: Ids, width: int, wide: Words, high: Words) -> None:
-    """Set the bits of numbers that have more than a byte, and write what they have more."""
+@kernel(NUMBER, IDS, NEW_IDS)
+def _count_long(ids: Ids, ranks: Ids) -> int:
+    """How many numbers have more than a byte: in all, and before each block."""
+    count = 0
+    for position in range(len(ids)):
+        if position % BLOCK == 0:
+            ranks[position // BLOCK] = count
+        count += int(ids[position]) >> BYTE != 0
+    ranks[-(-len(ids) // BLOCK)] = count
+    return count
+
+
+@kernel(NOTHING, IDS, NUMBER, NEW_BYTES, NEW_WORDS, NEW_WORDS)
+def _spread(ids: Ids, width: int, low: Bytes, wide: Words, high: Words) -> None:
+    """Write the lower bytes of numbers, a bit for those that have more, and what they have more."""
     place = np.uint64(0)
     for position in range(len(ids)):
+        low[position] = np.uint8(ids[position] & 255)
         more = np.uint64(ids[position]) >> np.uint64(BYTE)
         if more:
             wide[position >> 6] |= ONE << np.uint64(position & 63)
@@ -124,6 +135,32 @@ def translated(column: Column, table: Shorts, start: int, end: int) -> Shorts:
     found = np.empty(max(end - start, 0), np.uint16)
     if end > start:
         _translate(*column, table, start, found)
+    return found
+
+
+@kernel(NOTHING, IDS, NEW_IDS)
+def _count(ids: Ids, counts: Ids) -> None:
+    for position in range(len(ids)):
+        counts[ids[position]] += 1
+
+
+def counted(ids: Ids, kinds: int) -> Ids:
+    """How often each number below `kinds` is there."""
+    counts = np.zeros(kinds, np.uint32)
+    _count(ids, counts)
+    return counts
+
+
+@kernel(NOTHING, IDS, STARTS, NEW_IDS)
+def _look_up(ids: Ids, table: Starts, found: Ids) -> None:
+    for number in range(len(ids)):
+        found[number] = table[ids[number]]
+
+
+def looked_up(ids: Ids, table: Starts) -> Ids:
+    """What a table says of numbers."""
+    found = np.empty(len(ids), np.uint32)
+    _look_up(ids, table, found)
     return found
 
 

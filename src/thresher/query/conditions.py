@@ -249,6 +249,10 @@ class Conditions:
         if len(listed):
             postings.mark(segment.postings, listed, start, end, found)
 
+    def has_planes(self, condition: tree.Condition) -> bool:
+        """Whether the positions of a condition are told by few operations on bits."""
+        return self._narrow(condition) is not None
+
     def _narrow(self, condition: tree.Condition) -> tuple[Attribute, Bytes] | None:
         """The wanted values, if a condition is about one attribute, and one that has few."""
         names = names_in(condition)

@@ -13,7 +13,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from thresher.query import bits
-from thresher.query.columns import unpack
+from thresher.query.columns import looked_up, unpack
 from thresher.query.conditions import UNDEFINED, overlapping
 from thresher.query.cql import CqlError
 from thresher.query.packing import (
@@ -33,7 +33,7 @@ from thresher.query.packing import (
     mask_of,
     ones,
 )
-from thresher.query.program import WIDTH, Program, Rule, Step
+from thresher.query.program import END_PLACE, HERE_PLACE, MATCH_PLACE, NONE, WIDTH, Program, Rule, Step
 from thresher.query.segment import Segment
 from thresher.read.scan.kernel import BYTES as NEW_BYTES
 from thresher.read.scan.kernel import NUMBER, bare, inlined, inner, kernel
@@ -350,31 +350,32 @@ def _ends(
     return crowded
 
 
-@inner
-def _same(types, tables, rule, label_places, here, start):
-    """Whether a rule that compares the attributes of two tokens holds: 1 or 0; -1 if it says something else."""
-    rules, bounds = tables[6], tables[7]
-    at = bounds[rule] * _RULE_WIDTH
-    if bounds[rule + 1] - bounds[rule] != 3 or rules[at] != _OF_TYPE or rules[at + 3] != _OF_TYPE:
-        return np.int64(-1)
-    kind, first, second = rules[at + 6], rules[at + 1], rules[at + 4]
-    if (kind != _EQUAL and kind != _UNEQUAL) or first < -1 or second < -1:
-        return np.int64(-1)
-    one = here if first == -1 else label_places[first]
-    other = here if second == -1 else label_places[second]
-    left = tables[8][rules[at + 2] * tables[2] + np.int64(types[one - start])]
-    right = tables[8][rules[at + 5] * tables[2] + np.int64(types[other - start])]
-    return np.int64((left == right) == (kind == _EQUAL))
+@kernel(NUMBER, IDS, NUMBER, IDS, NUMBER, IDS, NUMBER, NUMBER, NEW_BYTES)
+def _compare(
+    candidates: Ids,
+    start: int,
+    firsts: Ids,
+    first: int,
+    seconds: Ids,
+    second: int,
+    wants_same: int,
+    kept: Bytes,
+) -> int:
+    """Drop candidates whose numbers at two distances are the same, or not."""
+    for number in range(len(candidates)):
+        here = np.int64(candidates[number]) - start
+        is_same = firsts[here + first] == seconds[here + second]
+        kept[number] &= np.uint8(is_same == (wants_same != 0))
+    return 0
 
 
 @kernel(
-    NUMBER, IDS, NUMBER, COLUMN, IDS, _TABLES, NEW_STARTS, NEW_STARTS, NUMBER, NEW_STARTS, NEW_STARTS, NEW_BYTES
+    NUMBER, IDS, NUMBER, COLUMN, _TABLES, NEW_STARTS, NEW_STARTS, NUMBER, NEW_STARTS, NEW_STARTS, NEW_BYTES
 )  # fmt: skip
 def _keeps(
     candidates: Ids,
     length: int,
     whole_column: Any,
-    all_types: Ids,
     whole_tables: Any,
     labels: Starts,
     rules: Starts,
@@ -386,7 +387,6 @@ def _keeps(
     """Which candidates keep all rules, where every label, and every rule, is so far from the beginning."""
     column, tables = bare_column(whole_column), _bare_tables(whole_tables)
     where, numbers = bare(places), bare(stack)
-    types_at, are_known = bare(all_types), len(all_types) > 0
     for number in range(len(candidates)):
         match = np.int64(candidates[number])
         for label in range(0, len(labels), 2):
@@ -394,11 +394,7 @@ def _keeps(
         keeps = True
         for rule in range(0, len(rules), 2):
             here = match + rules[rule + 1]
-            told = np.int64(-1)
-            if keeps and are_known:
-                told = _same(types_at, tables, rules[rule], where, here, tables[3])
-                keeps = told != 0
-            if keeps and told < 0:
+            if keeps:
                 keeps = _holds(rules[rule], tables, column, numbers, where, 0, here, match, here)
         if keeps and final_rule >= 0:
             keeps = _holds(final_rule, tables, column, numbers, where, 0, match, match, match + length - 1)
@@ -497,17 +493,47 @@ class Matcher:
     def keeps(self, candidates: Ids) -> NDArray[np.bool_]:
         """Which candidates keep the rules of a pattern whose tokens are at one place each."""
         program = self._program
-        kept = np.empty(len(candidates), np.uint8)
-        # Where most positions are candidates, it is cheaper to look at all tokens beforehand.
-        start, size = self._tables.start, self._segment.size
-        is_dense = len(candidates) > (self._end - start) * DENSE
-        known = unpack(self._segment.column, start, min(self._end + 1, size)) if is_dense else candidates[:0]
-        _keeps(
-            candidates, program.length, tuple(self._segment.column), known, tuple(self._tables),
-            _flat(program.label_offsets), _flat(program.rule_offsets), program.final_rule,
-            np.full(max(program.registers, 1), _NOWHERE, np.int64), np.zeros(_STACK, np.int64), kept,
-        )  # fmt: skip
+        rules = [*program.rule_offsets, (program.final_rule, 0)]
+        kept = np.ones(len(candidates), np.uint8)
+        if len(candidates) > (self._end - self._tables.start) * DENSE:
+            # Most positions are candidates: it is cheaper to look at all tokens beforehand.
+            rules = [
+                (rule, here) for rule, here in rules if not self._is_compared(rule, here, candidates, kept)
+            ]
+        *of_tokens, (final_rule, _) = rules if rules and rules[-1][1] == 0 else [*rules, (NONE, 0)]
+        left = np.flatnonzero(kept)
+        if (of_tokens or final_rule >= 0) and len(left):
+            again = np.empty(len(left), np.uint8)
+            _keeps(
+                candidates[left], program.length, tuple(self._segment.column), tuple(self._tables),
+                _flat(program.label_offsets), _flat(of_tokens), final_rule,
+                np.full(max(program.registers, 1), _NOWHERE, np.int64), np.zeros(_STACK, np.int64), again,
+            )  # fmt: skip
+            kept[left] = again
         return kept.view(np.bool_)
+
+    def _is_compared(self, rule: int, here: int, candidates: Ids, kept: Bytes) -> bool:
+        """Whether a rule compares just two tokens by an attribute; then those that do not pass are dropped."""
+        program = self._program
+        rows = program.rules[rule] if rule >= 0 else []
+        if [kind for kind, _, _ in rows[:2]] != [Rule.OF_TYPE] * 2 or len(rows) != 3:
+            return False
+        if rows[2][0] not in (Rule.EQUAL, Rule.UNEQUAL):
+            return False
+        where = {
+            **dict(program.label_offsets),
+            HERE_PLACE: here,
+            MATCH_PLACE: 0,
+            END_PLACE: program.length - 1,
+        }
+        start, end = self._tables.start, min(self._end + 1, self._segment.size)
+        types = unpack(self._segment.column, start, end)
+        (_, first, row), (_, second, other_row), (sign, _, _) = rows
+        ours = looked_up(types, program.type_numbers[row])
+        others = ours if row == other_row else looked_up(types, program.type_numbers[other_row])
+        wants_same = int(sign == Rule.EQUAL)
+        _compare(candidates, start, ours, where[first], others, where[second], wants_same, kept)
+        return True
 
 
 def _flat(pairs: list[tuple[int, int]]) -> Starts:

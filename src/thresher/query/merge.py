@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -13,12 +14,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from thresher.query.build import Gathered, Moves, Regions, TypeValues, ranking, write_segment
-from thresher.query.columns import unpack
+from thresher.query.columns import counted, unpack
 from thresher.query.lexicon import texts
 from thresher.query.packing import Ids, Starts
 from thresher.query.segment import DOCUMENT, Segment
 
-Table = NDArray[np.uint32]
+AT_ONCE = 1 << 24  # tokens that are in memory
 
 
 def merge(segments: Sequence[Segment], order: str, folder: Path) -> None:
@@ -32,7 +33,7 @@ def merge(segments: Sequence[Segment], order: str, folder: Path) -> None:
     moves = Moves(documents, order_of[~gone[order_of]])
     attributes, ranks = _types(segments)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    ids = _tokens(segments, shifts, documents, moves, ranks)
+    ids = _tokens(segments, shifts, documents, moves, ranks, folder.parent)
     attributes, ids = _still_there(attributes, ids)
     write_segment(
         folder,
@@ -137,10 +138,15 @@ def _numbered(segments: Sequence[Segment], name: str) -> tuple[Starts, list[str]
 
 
 def _tokens(
-    segments: Sequence[Segment], shifts: Starts, documents: Regions, moves: Moves, ranks: Sequence[Ids]
+    segments: Sequence[Segment],
+    shifts: Starts,
+    documents: Regions,
+    moves: Moves,
+    ranks: Sequence[Ids],
+    folder: Path,
 ) -> Ids:
     """The types of all tokens as they will stand."""
-    ids = np.empty(moves.size, np.uint32)
+    ids = _scratch(moves.size, folder)
     owners = np.searchsorted(shifts, documents.firsts[moves.sequence], "right") - 1
     at = 0
     for number, owner in zip(moves.sequence.tolist(), owners.tolist(), strict=True):
@@ -156,7 +162,7 @@ def _tokens(
 def _still_there(attributes: dict[str, TypeValues], ids: Ids) -> tuple[dict[str, TypeValues], Ids]:
     """Types and values that some token has; deleted documents leave nothing behind, and ranks are those of now."""
     kinds = len(next(iter(attributes.values())).numbers)
-    counts = np.bincount(ids, minlength=kinds)
+    counts = counted(ids, kinds).astype(np.int64)
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
     ranks = np.zeros(kinds, np.uint32)
     ranks[order] = np.arange(len(order), dtype=np.uint32)
@@ -164,4 +170,15 @@ def _still_there(attributes: dict[str, TypeValues], ids: Ids) -> tuple[dict[str,
     for name, (values, numbers) in attributes.items():
         left, again = np.unique(numbers[order], return_inverse=True)
         found[name] = TypeValues([values[number] for number in left.tolist()], again.astype(np.uint32))
-    return found, ranks[ids]
+    for start in range(0, len(ids), AT_ONCE):
+        ids[start : start + AT_ONCE] = ranks[ids[start : start + AT_ONCE]]
+    return found, ids
+
+
+def _scratch(size: int, folder: Path) -> Ids:
+    """Room for so many numbers; for many of them in a file, which is gone when nobody needs it any more."""
+    if size <= AT_ONCE:
+        return np.empty(size, np.uint32)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.truncate(4 * size)
+        return np.memmap(file, np.uint32, "r+", shape=(size,)).view(np.ndarray)

@@ -33,6 +33,7 @@ from thresher.query.packing import (
 )
 from thresher.read.scan.kernel import NOTHING, NUMBER, inner, kernel
 
+AT_ONCE = 1 << 26  # positions that are sorted at a time
 GROUP = 64  # lists of postings whose start is counted from one that is written down
 
 
@@ -60,31 +61,39 @@ def list_bits(count, size):
     return count * low + count + (size >> low) + 1
 
 
-def pack_postings(ids: Ids, kinds: int, first: int = 0) -> Postings:
-    """The positions of every number from `first` to before `kinds` in a column."""
-    counts = np.bincount(ids, minlength=kinds)[first:].astype(np.uint32)
-    places = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=places[1:])
-    found = np.empty(places[-1], np.uint32)
-    _sort_positions(ids, first, places, found)
-    return pack_lists(found, counts, len(ids))
+def pack_postings(ids: Ids, counts: Ids, first: int = 0) -> Postings:
+    """The positions of every number from `first` on in a column; `counts` tells of all how many there are."""
+    counts = counts[first:]
+    starts = np.zeros(-(-len(counts) // GROUP) + 1, np.int64)
+    words = np.zeros((_lay_out(counts, len(ids), starts) >> 6) + 2, np.uint64)
+    # So many at a time as fit into memory.
+    totals = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    start = place = 0
+    while start < len(counts):
+        end = max(int(np.searchsorted(totals, totals[start] + AT_ONCE, "right")) - 1, start + 1)
+        places = totals[start : end + 1] - totals[start]
+        found = np.empty(places[-1], np.uint32)
+        _sort_positions(ids, first + start, first + end, places, found)
+        place = _write(found, counts[start:end], len(ids), place, words)
+        start = end
+    return Postings(len(ids), counts, starts, words)
 
 
-@kernel(NOTHING, IDS, NUMBER, NEW_STARTS, NEW_IDS)
-def _sort_positions(ids: Ids, first: int, places: Starts, found: Ids) -> None:
-    """Every position to the next free place of its number."""
+@kernel(NOTHING, IDS, NUMBER, NUMBER, NEW_STARTS, NEW_IDS)
+def _sort_positions(ids: Ids, start: int, end: int, places: Starts, found: Ids) -> None:
+    """Every position of some numbers to the next free place of its number."""
     for position in range(len(ids)):
-        kind = int(ids[position]) - first
-        if kind >= 0:
-            found[places[kind]] = position
-            places[kind] += 1
+        number = int(ids[position])
+        if start <= number < end:
+            found[places[number - start]] = position
+            places[number - start] += 1
 
 
 def pack_lists(positions: Ids, counts: Ids, size: int) -> Postings:
     """Lists of rising positions below a size, one after the other, so many in each."""
     starts = np.zeros(-(-len(counts) // GROUP) + 1, np.int64)
     words = np.zeros((_lay_out(counts, size, starts) >> 6) + 2, np.uint64)
-    _write(positions, counts, size, words)
+    _write(positions, counts, size, 0, words)
     return Postings(size, counts, starts, words)
 
 
@@ -99,9 +108,10 @@ def _lay_out(counts: Ids, size: int, starts: Starts) -> int:
     return place
 
 
-@kernel(NOTHING, IDS, IDS, NUMBER, NEW_WORDS)
-def _write(positions: Ids, counts: Ids, size: int, words: Words) -> None:
-    place = first = 0
+@kernel(NUMBER, IDS, IDS, NUMBER, NUMBER, NEW_WORDS)
+def _write(positions: Ids, counts: Ids, size: int, place: int, words: Words) -> int:
+    """Write lists from a place on; the result is the place behind the last one."""
+    first = 0
     for number in range(len(counts)):
         count = int(counts[number])
         low = low_bits(count, size) if count else 0
@@ -112,6 +122,7 @@ def _write(positions: Ids, counts: Ids, size: int, words: Words) -> None:
             put_bits(words, np.uint64(upper + np.int64(position >> np.uint64(low)) + item), ONE)
         place += list_bits(count, size)
         first += count
+    return place
 
 
 @inner

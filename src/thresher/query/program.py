@@ -335,8 +335,11 @@ class Program:
         """The values of two attributes, as numbers that are equal if they are."""
         left, right = self.conditions.of_structure(first), self.conditions.of_structure(second)
         if left is None and right is None:
-            self._put_type(rule, label, self.conditions.numbers_as(first, first))
-            self._put_type(rule, other, self.conditions.numbers_as(second, first))
+            ours = self.conditions.numbers_as(first, first)
+            self._put_type(rule, label, ours)
+            self._put_type(
+                rule, other, ours if first == second else self.conditions.numbers_as(second, first)
+            )
         elif left and right:
             one = self.conditions.segment.values(left[0].name, left[1])
             two = self.conditions.segment.values(right[0].name, right[1])
@@ -371,8 +374,11 @@ class Program:
                 self.conditions.type_numbers(term)  # tells what there is
 
     def _put_type(self, rule: list[tuple[int, int, int]], label: str, numbers: NDArray[np.int64]) -> None:
-        self.type_numbers.append(numbers)
-        rule.append((Rule.OF_TYPE, self._where(label), len(self.type_numbers) - 1))
+        known = [number for number, one in enumerate(self.type_numbers) if one is numbers]
+        if not known:
+            self.type_numbers.append(numbers)
+        row = known[0] if known else len(self.type_numbers) - 1
+        rule.append((Rule.OF_TYPE, self._where(label), row))
 
     def _put_region(
         self, rule: list[tuple[int, int, int]], label: str, structure: str, numbers: NDArray[np.int64]
