@@ -2,9 +2,9 @@
 
     python -m bench.query FOLDER [--tokens 15000000] [--only build,answers,growth,load]
 
-FOLDER gets a corpus of documentation from Debian packages (see bench.query_corpus), its indexes, and that of tantivy,
-of the same sentences. Processor time is that with kernels compiled and files in the page cache; nothing is remembered
-from one query to the next.
+FOLDER gets a corpus of documentation from Debian packages (see bench.query_corpus), its indexes, and one of the
+same sentences by tantivy. Processor time is that with kernels compiled and files in the page cache; nothing is
+remembered from one query to the next.
 
 build: import and index as commands, with three attributes and structures, and with words alone.
 answers: the first page of twenty hits and the exact count of every query in bench.queries; tantivy counts sentences

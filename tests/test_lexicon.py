@@ -135,3 +135,15 @@ def test_an_expression_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("thresher.query.expressions.PATIENCE", 0.05)
     with pytest.raises(ExpressionError, match="takes too long"):
         matching(build(["a" * 40]), Text(r"((a|aa)+)+\1b"))
+
+
+@settings(deadline=None)
+@given(st.lists(WORDS, max_size=40), expressions, st.sampled_from(["", "c", "d", "cd"]), st.data())
+def test_of_some_values_all_are_found_that_match(
+    words: list[str], expression: str, flags: str, data: st.DataObject
+) -> None:
+    lexicon = build(sorted(set(words)))
+    some = {number for number in range(len(lexicon.values)) if data.draw(st.booleans())}
+    every = set(matching(lexicon, Text(expression, flags)).tolist())
+    found = set(matching(lexicon, Text(expression, flags), np.array(sorted(some), np.uint32)).tolist())
+    assert every & some <= found <= every

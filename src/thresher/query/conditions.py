@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from thresher.query import bits, columns, planes, postings, tree
 from thresher.query.cql import CqlError
 from thresher.query.expressions import ExpressionError
-from thresher.query.lexicon import matches, matching
+from thresher.query.lexicon import matches, matching, takes_long
 from thresher.query.packing import Bytes, Ids, Words
 from thresher.query.segment import LISTED, Attribute, Segment, Structure
 
@@ -41,6 +41,7 @@ FUNCTIONS = "f(word), int(value), strlen(word), distance(a, b), distabs(a, b), l
 PER_SCANNED, PER_SHORT, PER_LIST, PER_POSTING = 2.5, 1.0, 20.0, 2.5
 
 
+FEW = 10_000  # values that an expression can be asked of at once
 MOST_KNOWN = 64  # conditions that are remembered
 
 
@@ -134,8 +135,11 @@ class Conditions:
                 raise CqlError(f'{name} alone says nothing of a token; write {name}="…"')
         raise CqlError(f"{_written(condition)} is no condition on a token")
 
+    def _like(self, attribute: Attribute, text: tree.Text) -> Ids:
+        return like(attribute, text)
+
     def _values_like(self, attribute: Attribute, text: tree.Text) -> Mask:
-        numbers = like(attribute, text)
+        numbers = self._like(attribute, text)
         if len(numbers) == 1:
             return np.asarray(attribute.values == numbers[0])
         wanted = np.zeros(max(len(attribute.lexicon.values), 1), np.bool_)
@@ -184,6 +188,15 @@ class Conditions:
         if isinstance(condition, tree.Some):
             return min(sum(map(self.frequency, condition.conditions)), self.segment.size)
         return self.segment.size
+
+    def takes_long(self, compared: tree.Compare) -> bool:
+        """Whether it takes long to tell which types a comparison of an attribute with a text holds for."""
+        match compared:
+            case tree.Compare(tree.Attribute(name), _, tree.Text() as text) if (
+                name in self.segment.attributes
+            ):
+                return len(self.attribute(name).lexicon.values) > FEW and takes_long(text)
+        return False
 
     # positions
 
@@ -349,10 +362,26 @@ def _either(sets: Sequence[Sets]) -> Sets:
     return reduce(operator.or_, sets)
 
 
-def like(attribute: Attribute, text: tree.Text) -> Ids:
-    """The numbers of an attribute's values that an expression matches."""
+class EarlyConditions(Conditions):
+    """Tells what conditions hold for among the types of the first positions alone, which are few.
+
+    A first page needs no more, and expressions that must be asked of every value are then asked of few.
+    """
+
+    def __init__(self, segment: Segment, end: int) -> None:
+        super().__init__(segment)
+        self._present = np.flatnonzero(columns.counted(columns.unpack(segment.column, 0, end), segment.types))
+
+    def _like(self, attribute: Attribute, text: tree.Text) -> Ids:
+        there = np.zeros(len(attribute.lexicon.values), np.bool_)
+        there[attribute.values[self._present]] = True
+        return like(attribute, text, np.flatnonzero(there).astype(np.uint32))
+
+
+def like(attribute: Attribute, text: tree.Text, among: Ids | None = None) -> Ids:
+    """The numbers of an attribute's values that an expression matches; of some, if others do not matter."""
     try:
-        return matching(attribute.lexicon, text)
+        return matching(attribute.lexicon, text, among)
     except ExpressionError as fault:
         raise CqlError(str(fault)) from None
 
@@ -435,6 +464,18 @@ def bare_names(condition: tree.Condition | tree.Term | None) -> set[str]:
 def mentions(condition: tree.Condition, labels: Container[str]) -> bool:
     """Whether a condition has to do with labels."""
     return bool(labels_in(condition)) or any(name in labels for name in bare_names(condition))
+
+
+def comparisons_in(condition: tree.Condition | None) -> list[tree.Compare]:
+    """All comparisons that a condition is made of."""
+    match condition:
+        case tree.All(parts) | tree.Some(parts):
+            return [found for part in parts for found in comparisons_in(part)]
+        case tree.Not(part):
+            return comparisons_in(part)
+        case tree.Compare():
+            return [condition]
+    return []
 
 
 def all_plain(condition: tree.Condition) -> bool:

@@ -174,8 +174,11 @@ def _first(values: pa.StringArray, sought: bytes) -> int:
     return low
 
 
-def matching(lexicon: Lexicon, text: Text) -> Ids:
-    """The numbers of values that an expression matches as a whole, in order."""
+def matching(lexicon: Lexicon, text: Text, among: Ids | None = None) -> Ids:
+    """The numbers of values that an expression matches as a whole, in order.
+
+    If only some of the values matter, others need not be found.
+    """
     caseless, plain, literally = ("c" in text.flags, "d" in text.flags, "l" in text.flags)
     pattern = strip(text.pattern) if plain else text.pattern
     if not caseless and not plain:
@@ -188,11 +191,29 @@ def matching(lexicon: Lexicon, text: Text) -> Ids:
     # Those with the same beginning stand side by side, but for case and accents.
     prefix = needed[0][1:].removesuffix(LAST) if needed and needed[0][0] == FIRST else ""
     asked = _asked(lexicon, "" if caseless or plain else prefix, needed)
+    if among is not None and isinstance(asked, tuple):
+        asked = among[(among >= asked[0]) & (among < asked[1])]
+    elif among is not None and not isinstance(asked, tuple) and len(asked) > len(among):
+        asked = among[np.isin(among, asked, assume_unique=True)]
     found = _told(lexicon, asked, expression)
     if not plain:
         return found
-    bare = lexicon.accented[expression(lexicon.plain)]
+    some = (
+        np.arange(len(lexicon.accented))
+        if among is None
+        else np.flatnonzero(np.isin(lexicon.accented, among))
+    )
+    bare = lexicon.accented[some][expression(lexicon.plain.take(some))]
     return np.union1d(np.setdiff1d(found, lexicon.accented), bare).astype(np.uint32)
+
+
+def takes_long(text: Text) -> bool:
+    """Whether an expression must be asked of many values to tell which of them it matches."""
+    if "d" in text.flags:
+        return True
+    if "c" not in text.flags and ("l" in text.flags or spelled_out(text.pattern) is not None):
+        return False
+    return not any(len(part.encode()) > GRAM for part in needs(text.pattern))
 
 
 def matches(values: pa.StringArray, text: Text) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.query import tree
-from thresher.query.conditions import Conditions, bare_names, labels_in, mentions
+from thresher.query.conditions import Conditions, bare_names, comparisons_in, labels_in, mentions
 from thresher.query.cql import CqlError
 from thresher.query.packing import Words
 
@@ -114,6 +114,11 @@ class Program:
     def labels(self) -> Container[str]:
         """The labels that conditions may mention."""
         return self._labels
+
+    @property
+    def comparisons(self) -> list[tree.Compare]:
+        """All that tokens are compared with."""
+        return [one for condition in self.types for one in comparisons_in(condition)]
 
     @property
     def has_rules(self) -> bool:

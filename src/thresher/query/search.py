@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from thresher.query import bits, tree
 from thresher.query.automaton import Automaton
-from thresher.query.conditions import Conditions
+from thresher.query.conditions import Conditions, EarlyConditions
 from thresher.query.cql import CqlError
 from thresher.query.match import DENSE, Ends, Matcher, places_of
 from thresher.query.packing import BYTES, IDS, LAST, NEW_STARTS, ONE, SIX, STARTS, Bytes, Ids, Starts, Words
@@ -121,7 +122,6 @@ class Finder:
         self._shape: Shape = shaper.shape(find.pattern)
         self._need = AllOf((self._shape.need, shaper.beginning(find.pattern)))
         self._is_fixed = is_fixed(find.pattern)
-        self._automaton = None if self._is_fixed else Automaton.of(self._program)
         if self._shape.least == 0 and any(isinstance(part, tree.Token) for part in parts_of(find.pattern)):
             raise CqlError("the pattern can match nothing at all; at least one token must be there")
         within = find.within
@@ -131,13 +131,25 @@ class Finder:
         enclosing = enclosing_structure(find.pattern)
         self._enclosing = self._conditions.structure(enclosing) if enclosing else None
 
+    @cached_property
+    def _automaton(self) -> Automaton | None:
+        return Automaton.of(self._program)
+
+    def _early(self, end: int) -> Finder:
+        """The same for the first positions: much of what it takes to know all of them is not looked at."""
+        if not any(map(self._conditions.takes_long, self._program.comparisons)):
+            return self
+        conditions = EarlyConditions(self._segment, self._reach(end))
+        return Finder(conditions, self._find, self._strategy, self._inside)
+
     def stretches(self, watch: Watch, *, gently: bool = True) -> Iterator[Hits]:
         """Matches in the order of the corpus, as they are found: at first from few positions, then from many."""
         waiting = some_hits([])
         start = 0
         for end in self._ends(gently):
             watch.look()
-            found = self._tried(start, end, watch)
+            finder = self._early(end) if gently and start == 0 else self
+            found = finder._tried(start, end, watch)
             # What reaches beyond this stretch may yet meet others that a strategy compares it with.
             waiting = some_hits([waiting, found])
             is_last = end >= self._segment.size
