@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from thresher.query.found import Index
+from thresher.query.functions import FUNCTIONS
 from thresher.query.update import update
 from thresher.store.imports import import_files
 
@@ -53,3 +54,32 @@ def test_targets_are_those_of_cqp(suite: Path, index: Index) -> None:
             (hits,) = index.search(query["cql"]).hits()
             assert hits.targets is not None
             assert digest(f"{place}\n" for place in hits.targets.tolist()) == query["targets_sha256"], query
+
+
+def place(written: str) -> str:
+    """A place of a match, as CQP writes it, in our words."""
+    anchor, attribute = written.split()
+    return f"{attribute}@{anchor}"
+
+
+def test_frequency_lists_are_those_of_cqp(suite: Path, index: Index) -> None:
+    compared = 0
+    for query in queries(suite):
+        groups = [query[name] for name in ("group", "group2") if name in query]
+        if "sites" in query:
+            groups.append({"by": "match doc_site", "top": query["sites"]})
+        for group in groups:
+            search = index.search(query["cql"], strategy=query["strategy"], seconds=None)
+            first, _, second = group["by"].partition(" by ")
+            if second:
+                table = FUNCTIONS["table"].run(index, search, rows=place(second), columns=place(first))
+                *keys, counts = (table.rows.column(name).to_pylist() for name in table.columns[:3])
+                rows = [[list(key), count] for *key, count in zip(*keys, counts, strict=True)]
+            else:
+                table = FUNCTIONS["freq"].run(index, search, by=place(first))
+                rows = [[row["value"], row["count"]] for row in table.records()]
+            assert rows[: len(group["top"])] == group["top"], query
+            assert group.get("types", len(rows)) == len(rows)
+            assert group.get("total", query["hits"]) == sum(count for _, count in rows)
+            compared += 1
+    assert compared > 20

@@ -23,11 +23,16 @@ from thresher.query.build import Source
 from thresher.query.manifest import IndexFault
 from thresher.store import imports
 from thresher.store.corpus import Corpus
+from thresher.store.formats import paragraphs
 from thresher.store.lines import clean, closing, opening, token
 
 PORTION = 200_000  # letters of text that are annotated in one go
 WORST = 10.0  # Badness at which quality is half of what it would be
 LIGHT = ("url", "seq", "text_hash", "opt_out")  # columns that tell documents apart
+NEEDED = (
+    *LIGHT, "host", "domain", "fetched", "title", "text", "language", "language_share", "badness", "suspicion",
+    "author", "published", "modified", "site_name", "license",
+)  # fmt: skip
 DETAILS = ("author", "published", "modified", "site_name", "license")  # that become attributes as they are
 
 
@@ -83,7 +88,7 @@ class Documents:
 
     def _crawled(self, known: Container[int]) -> Iterator[Text]:
         authority: Mapping[str, float] | None = None
-        for batch in self._corpus.batches("docs"):
+        for batch in self._corpus.batches("docs", NEEDED):
             keys = self._keys(batch)
             fresh = [row for row, key in enumerate(keys) if key is not None and key not in known]
             if not fresh:
@@ -93,7 +98,7 @@ class Documents:
             for row, page in zip(fresh, batch.take(fresh).to_pylist(), strict=True):
                 yield Text(
                     keys[row] or 0,
-                    tuple(part["text"] for part in page["paragraphs"] or ()),
+                    tuple(paragraphs(page["text"] or "")),
                     _meta(page),
                     {
                         "quality": quality(page),
