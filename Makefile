@@ -37,10 +37,10 @@ $(VENV)/.python:
 
 $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
-	$(BIN)/python -c 'import thresher.read.reader, thresher.crawl.learned.guide'
+	$(BIN)/python -c 'import thresher.read.reader, thresher.crawl.learned.guide, thresher.query.found'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/python -c 'import thresher.read.reader, thresher.crawl.learned.guide'
+	$(BIN)/python -c 'import thresher.read.reader, thresher.crawl.learned.guide, thresher.query.found'
 	touch $(VENV)/.installed $@

@@ -14,7 +14,8 @@ from thresher.query.answers import Answers
 from thresher.query.build import Gatherer, Source, write_segment
 from thresher.query.conditions import Conditions
 from thresher.query.cql import CqlError, parse
-from thresher.query.search import Finder, Hits, Stopped, Watch, some_hits
+from thresher.query.match import Stopped
+from thresher.query.search import Finder, Hits, Watch, some_hits
 from thresher.query.segment import Segment
 
 WORDS, TAGS = ("a", "b", "c", "ab", "Á"), ("N", "V", "D")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
 
 import thresher
-from test_cli import run
 from test_formats import TEXTS, make
+from thresher.cli import main
 from thresher.page import Block, LanguageShare, Metadata, Page, Reply, Verdict
 from thresher.query.update import update
 from thresher.store.imports import import_files
@@ -42,6 +46,33 @@ sleeps\tVVZ\tsleep
 </s>
 </doc>
 """
+
+
+class Told(NamedTuple):
+    """What a command said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str | Path, cwd: Path | None = None) -> Told:
+    """A command, in this process: loading all that it needs takes longer than its work."""
+    out, complaints = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    code = 0
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(complaints),
+        contextlib.chdir(cwd or Path.cwd()),
+    ):
+        patch.setattr(sys, "argv", ["thresher", *map(str, arguments)])
+        try:
+            main()
+        except SystemExit as ending:
+            code = int(ending.code or 0)
+    out.flush()
+    return Told(code, out.buffer.getvalue().decode(), complaints.getvalue())  # type: ignore[attr-defined]
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def main() -> None:
     """Run the command line; any fault ends in one message and its exit code, never in a traceback."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nobody needs
     try:
-        app()
+        app(sys.argv[1:])
     except KeyboardInterrupt:
         leave("interrupted", INTERRUPTED)
     except BrokenPipeError:  # `thresher export … | head`

@@ -10,6 +10,7 @@ language is that of CWB's CQP; `<s/>` and `containing` come from the Sketch Engi
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeVar, cast, get_args
 
@@ -76,7 +77,8 @@ def parse(query: str) -> tuple[tree.Statement, ...]:
     >>> parse('"of" "the"')[0].search.pattern.parts[0].condition.right.pattern
     'of'
     """
-    return _Reader(query).statements()
+    # Values are in Unicode's NFC, so what they are compared with must be.
+    return _Reader(unicodedata.normalize("NFC", query)).statements()
 
 
 class _Reader:

@@ -16,8 +16,9 @@ from thresher.query.columns import pick
 from thresher.query.conditions import Conditions
 from thresher.query.cql import STRATEGIES, CqlError, parse
 from thresher.query.manifest import open_segments
+from thresher.query.match import Stopped
 from thresher.query.packing import Starts
-from thresher.query.search import Finder, Hits, Stopped, Watch, some_hits
+from thresher.query.search import Finder, Hits, Watch, some_hits
 from thresher.query.segment import Segment
 
 SECONDS = 60.0  # that a search may take
@@ -120,6 +121,7 @@ class Search:
         self._coming: Iterator[Part] = self._answers.parts(statements)
         self._parts: list[Part] = []
         self._is_through = False
+        self._passed = 0  # hits that were streamed
         self._pull()  # what is wrong with a query comes out now
 
     @property
@@ -145,6 +147,14 @@ class Search:
             pass
         return list(self._parts)
 
+    def stream(self) -> Iterator[Part]:
+        """All hits as they are found, each just once: they are not kept, so any number of them fits into memory."""
+        while self._parts or self._pull():
+            while self._parts:
+                part = self._parts.pop(0)
+                self._passed += len(part.hits)
+                yield part
+
     def hits(self) -> list[Hits]:
         """All hits, by segment; as far as they were found, if the search was stopped."""
         while self._pull():
@@ -164,7 +174,7 @@ class Search:
             and find.cut is None
         )
         if self._is_through or not is_plain:
-            return sum(map(len, self.hits()))
+            return self._passed + sum(map(len, self.hits()))
         assert isinstance(find, tree.Find)
         try:
             return sum(

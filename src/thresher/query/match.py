@@ -46,6 +46,8 @@ _TOKEN, _AHEAD, _SPLIT, _JUMP, _BORDER, _OPEN, _CLOSE, _DONE = (int(step) for st
 ) = (int(rule) for rule in Rule)  # fmt: skip
 _UNDEFINED = UNDEFINED
 _NOWHERE = -1  # a register that is not set
+_MOST_WORK = 1 << 29  # ways that are followed from some candidates: some seconds of work
+_TOO_MUCH = -1
 _WIDTH, _RULE_WIDTH = WIDTH, 3
 _STACK = 64  # numbers
 DENSE = 0.2  # share of positions that are candidates from which on every token is looked at beforehand
@@ -255,7 +257,7 @@ def _ends(
     stamps, next_stamps = bare(memory[8]), bare(memory[9])
     stack = bare(memory[10])
     spare = room * width
-    stamp, crowded = 0, 0
+    stamp, crowded, left = 0, 0, _MOST_WORK
     for number in range(len(candidates)):
         match, limit = np.int64(candidates[number]), limits[number]
         ends[number] = targets[number] = _NOWHERE
@@ -268,6 +270,9 @@ def _ends(
         while count > 0 and position <= limit and not is_done:
             next_count, way = 0, 0
             kind_here = np.int64(-1)  # the type of the token, once somebody asks for it
+            left -= count
+            if left < 0:
+                return _TOO_MUCH
             while way < count:
                 at = ways[way] * _WIDTH
                 onward, source = -1, way  # the step to go on with at this position, and whose memory
@@ -402,6 +407,10 @@ def _keeps(
     return 0
 
 
+class Stopped(Exception):
+    """A search was ended before it was through."""
+
+
 class Ends(NamedTuple):
     """Where the matches of candidates end, -1 for no match; and where their targets are."""
 
@@ -484,6 +493,10 @@ class Matcher:
             tuple(self._segment.column), tuple(self._tables), room, program.final_rule, int(latest),
             program.target, memory, ends, targets,
         )  # fmt: skip
+        if crowded == _TOO_MUCH:
+            raise Stopped(
+                "a pattern can match in too many ways to try them all; use fewer gaps, or `within s`"
+            )
         if crowded:
             raise CqlError(
                 f"the pattern can match in more than {MOST_WAYS:,} ways at once; use fewer labels, or `within s`"

@@ -14,7 +14,7 @@ from thresher.query import bits, tree
 from thresher.query.automaton import Automaton
 from thresher.query.conditions import Conditions, EarlyConditions
 from thresher.query.cql import CqlError
-from thresher.query.match import DENSE, Ends, Matcher, places_of
+from thresher.query.match import DENSE, Ends, Matcher, Stopped, places_of
 from thresher.query.packing import BYTES, IDS, LAST, NEW_STARTS, ONE, SIX, STARTS, Bytes, Ids, Starts, Words
 from thresher.query.plan import AllOf, Planner, Shape, Shaper, is_fixed
 from thresher.query.program import Program, enclosing_structure, parts_of
@@ -24,7 +24,8 @@ from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
 
 FARTHEST = 500  # CQP: tokens behind the first, where nothing else bounds a match
 STRETCHES = (1 << 16, 1 << 20, 1 << 24)  # positions: a first page is found in few, the rest in one go
-TRIED = 1 << 16  # candidates between two looks at the clock
+TRIED = 1 << 8  # candidates at first between two looks at the clock; more, if that is soon done …
+SOON = 0.02  # … within so many seconds
 
 
 class Hits(Struct, frozen=True):
@@ -52,10 +53,6 @@ class Watch:
             raise Stopped("the search was cancelled")
         if self._end is not None and time.monotonic() > self._end:
             raise Stopped("the search took too long")
-
-
-class Stopped(Exception):
-    """A search was ended before it was through."""
 
 
 def some_hits(parts: list[Hits]) -> Hits:
@@ -203,15 +200,20 @@ class Finder:
             return self._fixed(candidates, start, reach)
         limits = self._limits(candidates)
         attempt = Attempt(self._program, self._automaton, self._segment, start, reach, len(candidates))
-        parts = []
-        for first in range(0, max(len(candidates), 1), TRIED):
+        parts: list[Hits] = []
+        first, count = 0, TRIED
+        while first < len(candidates) or not parts:
             watch.look()
-            some = slice(first, first + TRIED)
+            begun = time.monotonic()
+            some = slice(first, first + count)
             ends, targets = attempt.ends(candidates[some], limits[some], latest=self._strategy == "longest")
             every = Hits(
                 candidates[some].astype(np.int64), ends, targets if self._program.target >= 0 else None
             )
             parts.append(those(every, ends >= 0))
+            first += count
+            if time.monotonic() - begun < SOON:
+                count *= 2
         return some_hits(parts)
 
     def _candidates(self, start: int, end: int, reach: int) -> Words:

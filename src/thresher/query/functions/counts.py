@@ -55,14 +55,14 @@ def freq(
     A hit whose document does not reach to that place counts for no value.
     """
     scope, place = subcorpora.scope(index, within), read_place(by)
-    hits = scope.hits(search)
-    parts = []
-    for segment, some in zip(index.segments, hits, strict=True):
-        numbers, values = values_at(index, segment, some, place)
+    parts, total = [], 0
+    for number, some in scope.stream(search):
+        numbers, values = values_at(index, index.segments[number], some, place)
         parts.append(_counted(numbers[numbers != NO_VALUE], values))
+        total += len(some)
     rows = summed(parts, ["value"])
     rows = ordered(rows.filter(pc.field("count") >= minimum), "count")
-    rows = rows.append_column("share", _rate(rows["count"], sum(map(len, hits))))
+    rows = rows.append_column("share", _rate(rows["count"], total))
     rows = rows.append_column("per_million", _rate(rows["count"], scope.tokens, MILLION))
     return first(rows, limit, search.stopped)
 
@@ -102,7 +102,8 @@ def table(
 
 
 def _pairs(index: Index, scope: Scope, search: Search, one: Place, other: Place) -> Iterator[pa.Table]:
-    for segment, hits in zip(index.segments, scope.hits(search), strict=True):
+    for number, hits in scope.stream(search):
+        segment = index.segments[number]
         numbers1, values1 = values_at(index, segment, hits, one)
         numbers2, values2 = values_at(index, segment, hits, other)
         both = (numbers1 != NO_VALUE) & (numbers2 != NO_VALUE)
@@ -134,8 +135,8 @@ def distribution(
     structure, _, attribute = one_of(by, known, "attribute of structures").partition("_")
     scope = subcorpora.scope(index, within)
     parts = [_sizes(scope, number, structure, attribute) for number in range(len(index.segments))]
-    for segment, hits in zip(index.segments, scope.hits(search), strict=True):
-        found = _counted(*values_at(index, segment, hits, Place(by)))
+    for number, hits in scope.stream(search):
+        found = _counted(*values_at(index, index.segments[number], hits, Place(by)))
         none = pa.array(np.zeros(found.num_rows, np.int64))
         parts.append(pa.table({"value": found["value"], "hits": found["count"], "tokens": none}))
     rows = summed(parts, ["value"], ["hits", "tokens"])

@@ -66,6 +66,11 @@ class Scope:
         """All hits of a search that lie in documents that count, by segment."""
         return [self.kept(number, hits) for number, hits in enumerate(search.hits())]
 
+    def stream(self, search: Search) -> Iterator[tuple[int, Hits]]:
+        """The same as they are found, none of them kept, each with the number of its segment."""
+        for number, hits in search.stream():
+            yield number, self.kept(number, hits)
+
     def kept(self, number: int, hits: Hits) -> Hits:
         """Those hits of a segment that lie in documents that count."""
         mask, segment = self.masks[number], self.index.segments[number]

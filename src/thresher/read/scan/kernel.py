@@ -91,7 +91,7 @@ bare: Any = inlined(_itself) if config.BOUNDSCHECK else intrinsic(_pointer)  # t
 
 @cache
 def _announce() -> None:
-    print("thresher: compiling the reader, once for good; about 20 seconds …", file=sys.stderr)
+    print("thresher: compiling, once for good; about 20 seconds …", file=sys.stderr)
 
 
 def _is_kept(made: Any) -> bool:
