@@ -292,3 +292,7 @@ def test_queries_of_others_can_be_read() -> None:
     assert len(queries) > 90
     for query in queries:
         assert parse(query["cql"])
+
+
+def test_case_can_be_left_aside_by_default() -> None:
+    assert parse('"Linux" [lemma="x" %d]', any_case=True) == parse('"Linux" %c [lemma="x" %cd]')

@@ -109,6 +109,7 @@ def search(
     keywords: Flag = False,
     retrieve: str = "",
     strategy: Literal["standard", "shortest", "longest", "traditional"] = "standard",
+    any_case: Flag = False,
     context: str = "",
     page: int = 1,
     size: int | None = None,
@@ -169,6 +170,8 @@ def search(
         The best documents, paragraphs or sentences (see --unit) that have all these words; needs no query.
     strategy
         Which of several matches at a place are kept, as in CQP.
+    any_case
+        Strings match whatever their case, as if each had %c.
     context
         Tokens on either side, or a structure, such as s.
     page
@@ -216,10 +219,9 @@ def search(
     from thresher.query.functions import FUNCTIONS
 
     index = Index(directory)
+    asked: dict[str, Any] = {"strategy": strategy, "any_case": any_case, "seconds": seconds}
     if (count or spans) and not within and not output:
-        _plain_answer(
-            index.search(_needed(query), strategy=strategy, seconds=seconds), spans=spans, json=json
-        )
+        _plain_answer(index.search(_needed(query), **asked), spans=spans, json=json)
     chosen: dict[str, dict[str, Any] | None] = {
         "count": {} if count else None,
         "table": {"rows": freq, "columns": by} if freq and by else None,
@@ -247,9 +249,7 @@ def search(
         }  # fmt: skip
     options |= {key: value for key, value in (("minimum", minimum), ("limit", limit)) if value is not None}
     function = FUNCTIONS[name]
-    under_way = (
-        index.search(_needed(query), strategy=strategy, seconds=seconds) if function.needs_query else None
-    )
+    under_way = index.search(_needed(query), **asked) if function.needs_query else None
     _show(function.run(index, under_way, within=within or None, **options), name, output, format, json)
     if name == "kwic" and under_way and not json and not output:
         say(f"{under_way.count():,} hits{_because(under_way.stopped)}")

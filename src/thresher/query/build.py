@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -141,9 +142,12 @@ def _ranked(
 
 
 def _type_values(by_type: Sequence[str]) -> TypeValues:
-    ordered = sorted(set(by_type))
-    numbers = {value: number for number, value in enumerate(ordered)}
-    return TypeValues(ordered, np.array([numbers[value] for value in by_type], np.uint32))
+    told = pa.array(by_type, pa.string()).dictionary_encode()
+    order = np.asarray(pc.sort_indices(told.dictionary), np.int64)  # by bytes, as Python does by letters
+    numbers = np.empty(len(order), np.uint32)
+    numbers[order] = np.arange(len(order), dtype=np.uint32)
+    values = cast(list[str], told.dictionary.take(order).to_pylist())
+    return TypeValues(values, numbers[np.asarray(told.indices, np.int64)])
 
 
 def _lowered(words: TypeValues) -> TypeValues:

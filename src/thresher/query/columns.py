@@ -20,11 +20,9 @@ from thresher.query.packing import (
     NEW_WORDS,
     ONE,
     SIX,
-    STARTS,
     WORDS,
     Bytes,
     Ids,
-    Starts,
     Words,
     bits_at,
     mask_of,
@@ -151,16 +149,26 @@ def counted(ids: Ids, kinds: int) -> Ids:
     return counts
 
 
-@kernel(NOTHING, IDS, STARTS, NEW_IDS)
-def _look_up(ids: Ids, table: Starts, found: Ids) -> None:
-    for number in range(len(ids)):
-        found[number] = table[ids[number]]
+@kernel(NOTHING, BYTES, WORDS, IDS, WORDS, NUMBER, IDS, NUMBER, NEW_IDS)
+def _look_up(
+    low: Bytes, wide: Words, ranks: Ids, high: Words, width: int, table: Ids, start: int, found: Ids
+) -> None:
+    first = np.uint64(start)
+    before = ones(wide[first >> SIX] & mask_of(first & LAST))
+    step, mask = np.uint64(width), mask_of(width)
+    place = (np.uint64(ranks[first >> SIX]) + before) * step
+    for number in range(np.uint64(len(found))):
+        position = first + number
+        is_long = wide[position >> SIX] >> (position & LAST) & ONE
+        found[number] = table[low[position] | bits_at(high, place, mask * is_long) << np.uint64(BYTE)]
+        place += step * is_long
 
 
-def looked_up(ids: Ids, table: Starts) -> Ids:
-    """What a table says of numbers."""
-    found = np.empty(len(ids), np.uint32)
-    _look_up(ids, table, found)
+def looked_up(column: Column, table: Ids, start: int, end: int) -> Ids:
+    """The same for a table of larger numbers."""
+    found = np.empty(max(end - start, 0), np.uint32)
+    if end > start:
+        _look_up(*column, table, start, found)
     return found
 
 

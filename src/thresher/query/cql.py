@@ -71,19 +71,19 @@ _PIECES = re.compile(
 Result = TypeVar("Result")
 
 
-def parse(query: str) -> tuple[tree.Statement, ...]:
-    """The statements of a query; there is one, but for named results.
+def parse(query: str, *, any_case: bool = False) -> tuple[tree.Statement, ...]:
+    """The statements of a query; there is one, but for named results. `any_case` means %c with every string.
 
     >>> parse('"of" "the"')[0].search.pattern.parts[0].condition.right.pattern
     'of'
     """
     # Values are in Unicode's NFC, so what they are compared with must be.
-    return _Reader(unicodedata.normalize("NFC", query)).statements()
+    return _Reader(unicodedata.normalize("NFC", query), "c" if any_case else "").statements()
 
 
 class _Reader:
-    def __init__(self, query: str) -> None:
-        self._query = query
+    def __init__(self, query: str, flags: str) -> None:
+        self._query, self._flags = query, flags
         self._pieces = self._split(query)
         self._next = 0
         self._depth = 0
@@ -373,7 +373,7 @@ class _Reader:
         written = self._take().text
         quote, inside = written[0], written[1:-1]
         pattern = inside.replace(quote * 2, quote).replace("\\" + quote, quote)
-        flags = ""
+        flags = self._flags
         while self._here.kind == "flags":
             piece = self._take()
             for flag in piece.text[1:]:

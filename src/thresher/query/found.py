@@ -71,16 +71,18 @@ class Index:
         query: str,
         *,
         strategy: tree.Strategy = "standard",
+        any_case: bool = False,
         seconds: float | None = SECONDS,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> Search:
         """Search for what a query in CQL describes; a fault in it is told at once.
 
-        A search that takes longer than so many seconds is stopped, and says so.
+        With `any_case`, strings match whatever their case. A search that takes longer than so many seconds is
+        stopped, and says so.
         """
         if strategy not in STRATEGIES:
             raise CqlError(f"{strategy} is no strategy; there are {', '.join(STRATEGIES)}")
-        return Search(self, parse(query), strategy, Watch(seconds, is_cancelled))
+        return Search(self, parse(query, any_case=any_case), strategy, Watch(seconds, is_cancelled))
 
     def value(self, name: str, segment: Segment, positions: Starts) -> Values:
         """An attribute at positions of a segment: of tokens, or of the structures round them (`doc_year`)."""

@@ -13,7 +13,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from thresher.query import bits
-from thresher.query.columns import looked_up, unpack
+from thresher.query.columns import looked_up
 from thresher.query.conditions import UNDEFINED, overlapping
 from thresher.query.cql import CqlError
 from thresher.query.packing import (
@@ -514,8 +514,8 @@ class Matcher:
                 (rule, here) for rule, here in rules if not self._is_compared(rule, here, candidates, kept)
             ]
         *of_tokens, (final_rule, _) = rules if rules and rules[-1][1] == 0 else [*rules, (NONE, 0)]
-        left = np.flatnonzero(kept)
-        if (of_tokens or final_rule >= 0) and len(left):
+        if of_tokens or final_rule >= 0:
+            left = np.flatnonzero(kept)
             again = np.empty(len(left), np.uint8)
             _keeps(
                 candidates[left], program.length, tuple(self._segment.column), tuple(self._tables),
@@ -540,10 +540,11 @@ class Matcher:
             END_PLACE: program.length - 1,
         }
         start, end = self._tables.start, min(self._end + 1, self._segment.size)
-        types = unpack(self._segment.column, start, end)
+        column = self._segment.column
         (_, first, row), (_, second, other_row), (sign, _, _) = rows
-        ours = looked_up(types, program.type_numbers[row])
-        others = ours if row == other_row else looked_up(types, program.type_numbers[other_row])
+        tables = [program.type_numbers[number].astype(np.uint32) for number in (row, other_row)]
+        ours = looked_up(column, tables[0], start, end)
+        others = ours if row == other_row else looked_up(column, tables[1], start, end)
         wants_same = int(sign == Rule.EQUAL)
         _compare(candidates, start, ours, where[first], others, where[second], wants_same, kept)
         return True

@@ -25,7 +25,8 @@ from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
 FARTHEST = 500  # CQP: tokens behind the first, where nothing else bounds a match
 STRETCHES = (1 << 16, 1 << 20, 1 << 24)  # positions: a first page is found in few, the rest in one go
 TRIED = 1 << 8  # candidates at first between two looks at the clock; more, if that is soon done …
-SOON = 0.02  # … within so many seconds
+SOON = 0.02  # … within so many seconds; …
+MOST_TRIED = 1 << 18  # … no more than what is worked on in memory that the processor has at hand
 
 
 class Hits(Struct, frozen=True):
@@ -198,22 +199,19 @@ class Finder:
         candidates = bits.members(self._candidates(start, end, reach), start)
         if self._is_fixed:
             return self._fixed(candidates, start, reach)
-        limits = self._limits(candidates)
         attempt = Attempt(self._program, self._automaton, self._segment, start, reach, len(candidates))
         parts: list[Hits] = []
         first, count = 0, TRIED
         while first < len(candidates) or not parts:
             watch.look()
             begun = time.monotonic()
-            some = slice(first, first + count)
-            ends, targets = attempt.ends(candidates[some], limits[some], latest=self._strategy == "longest")
-            every = Hits(
-                candidates[some].astype(np.int64), ends, targets if self._program.target >= 0 else None
-            )
+            some = candidates[first : first + count]
+            ends, targets = attempt.ends(some, self._limits(some), latest=self._strategy == "longest")
+            every = Hits(some.astype(np.int64), ends, targets if self._program.target >= 0 else None)
             parts.append(those(every, ends >= 0))
             first += count
             if time.monotonic() - begun < SOON:
-                count *= 2
+                count = min(2 * count, MOST_TRIED)
         return some_hits(parts)
 
     def _candidates(self, start: int, end: int, reach: int) -> Words:
@@ -236,7 +234,8 @@ class Finder:
             )
         if self._program.has_rules:
             places = places_of(self._program, start, reach)
-            some = some[Matcher(self._program, self._segment, places, reach).keeps(some)]
+            keeps = Matcher(self._program, self._segment, places, reach).keeps(some)
+            some = some[np.flatnonzero(keeps)]
         firsts = some.astype(np.int64)
         target = self._program.target_offset
         return Hits(firsts, firsts + length - 1, None if target is None else firsts + target)
