@@ -267,6 +267,27 @@ def test_a_target_is_in_its_match(
     assert hits.targets.tolist() == hits.lasts.tolist()
 
 
+PIECES = r"""
+"a" 'b' "(" [] [ ] ( ) {1,2} { } * + ? | & ! = != < > <s> </p> <s/> /region[s] :: within containing s doc word pos
+a: b: @ a.word match.pos _.doc_year int( f(word) distance(a,b) lbound(s) 1 500 , ; A= A cut MU(meet union difference
+%c %d -> [: :] (?longest) - \ ́ expand to
+"""
+pieces = st.sampled_from([*PIECES.split(), "\x00", "\n"])
+
+
+@SLOW
+@given(corpus=documents, query=st.lists(pieces, max_size=12).map(" ".join))
+def test_any_query_is_answered_or_refused_with_a_message(corpus: Documents, query: str, folder: Path) -> None:
+    segment = new_segment(corpus, folder)
+    for strategy in STRATEGIES:
+        try:
+            spans = found(segment, query, strategy)
+        except CqlError as fault:
+            assert str(fault)
+        else:
+            assert all(0 <= first <= last < segment.size for first, last in spans)
+
+
 # what is made of matches
 
 names = st.sampled_from(["s", "p", "doc"])
@@ -423,12 +444,25 @@ def test_a_tag_alone_matches_nothing(folder: Path) -> None:
         ('"a" expand to q', "no structure q"),
         ("MU(meet [] [] q)", "no structure q"),
         ("([]{100}){300}", "too long"),
+        ("(" * 60 + "[]" + ")+" * 60, "too long"),
+        ('"a" ' * 30_000, "too long"),
+        ("[" + "word='a' -> " * 200 + "word='b']", "depend on each other"),
     ],
 )
 def test_a_query_that_cannot_be_answered_says_why(query: str, complaint: str, folder: Path) -> None:
     segment = new_segment([("x", [[[("a", "N")]]])], folder)
     with pytest.raises(CqlError, match=complaint):
         found(segment, query, "standard")
+
+
+def test_deep_and_long_queries_are_answered(folder: Path) -> None:
+    segment = new_segment([("x", [[[("a", "N"), ("b", "V")]]])], folder)
+    assert found(segment, "(" * 90 + '"a"' + ")" * 90, "standard") == [(0, 0)]
+    assert found(segment, "(" * 90 + '"a"' + ")?" * 90 + ' "b"', "standard") == [(0, 1)]
+    assert found(segment, " ".join(f'"w{number}"' for number in range(2_000)), "standard") == []
+    deep = 'a.pos="V" | (' * 80 + 'a.pos="N"' + ")" * 80
+    assert found(segment, f"a:[] [] :: {deep}", "standard") == [(0, 1)]
+    assert found(segment, f"a:[] [{deep}]", "standard") == [(0, 1)]
 
 
 def test_too_many_ways_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

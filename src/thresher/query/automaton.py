@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from thresher.query import bits
 from thresher.query.columns import NEW_SHORTS, translated
 from thresher.query.match import COLUMN, Places, bare_column, type_at
-from thresher.query.packing import IDS, NEW_STARTS, ONE, Ids, Starts
+from thresher.query.packing import IDS, NEW_STARTS, NEW_WORDS, ONE, Ids, Starts, Words
 from thresher.query.program import NONE, Program, Step
 from thresher.read.scan.kernel import NUMBER, bare, kernel
 
@@ -85,7 +85,8 @@ class Automaton:
         while True:
             done = _run(
                 candidates, limits, done, segment.size, tuple(segment.column), self._classes, classes_at,
-                self._shift, places.start, places.bits, self._table, int(latest), asked, ends,
+                self._shift, places.start, places.bits.ravel(), places.bits.shape[1], self._table.ravel(),
+                self._table.shape[1], int(latest), asked, ends,
             )  # fmt: skip
             if done == len(candidates):
                 return ends
@@ -169,8 +170,8 @@ def _classes(program: Program) -> NDArray[np.uint16]:
 
 
 @kernel(
-    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, NEW_SHORTS, NEW_SHORTS, NUMBER, NUMBER,
-    types.Array(types.uint64, 2, "C"), types.Array(types.int32, 2, "C"), NUMBER, NEW_STARTS, NEW_STARTS,
+    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, NEW_SHORTS, NEW_SHORTS, NUMBER, NUMBER, NEW_WORDS, NUMBER,
+    types.Array(types.int32, 1, "C"), NUMBER, NUMBER, NEW_STARTS, NEW_STARTS,
 )  # fmt: skip
 def _run(
     candidates: Ids,
@@ -182,15 +183,16 @@ def _run(
     classes_at: NDArray[np.uint16],
     shift: int,
     start: int,
-    places: NDArray[np.uint64],
+    places: Words,
+    words: int,
     table: NDArray[np.int32],
+    signs: int,
     wants_latest: int,
     asked: Starts,
     ends: Starts,
 ) -> int:
     """Where matches end that begin at candidates, from one of them on, until the table cannot tell what is next."""
     column = bare_column(whole_column)
-    signs, words = table.shape[1], places.shape[1]
     end_class = (signs >> shift) - 1
     class_of, following_of, place_bits = bare(classes), bare(table), bare(places)
     known, is_known = bare(classes_at), len(classes_at) > 0

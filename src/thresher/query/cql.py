@@ -31,6 +31,7 @@ SET_OPERATIONS: dict[str, tree.SetOperation] = {
 FLAGS = "cdl"  # whatever the case, whatever the accents, letter by letter
 RESERVED = frozenset({"within", "containing", "cut", "expand", "MU", *SET_OPERATIONS})
 DEEPEST = 100  # brackets in each other
+LONGEST = 100_000  # letters of a query
 
 
 class CqlError(ConfigError):
@@ -77,6 +78,8 @@ def parse(query: str, *, any_case: bool = False) -> tuple[tree.Statement, ...]:
     >>> parse('"of" "the"')[0].search.pattern.parts[0].condition.right.pattern
     'of'
     """
+    if len(query) > LONGEST:
+        raise CqlError(f"the query is too long: it has more than {LONGEST:,} letters")
     # Values are in Unicode's NFC, so what they are compared with must be.
     return _Reader(unicodedata.normalize("NFC", query), "c" if any_case else "").statements()
 
@@ -391,6 +394,8 @@ class _Reader:
         premises = [self._either()]
         while self._skip("->"):
             premises.append(self._either())
+            if len(premises) > DEEPEST:
+                self._fail(f"more than {DEEPEST} conditions that depend on each other")
         condition = premises.pop()
         for premise in reversed(premises):
             condition = tree.Some((tree.Not(premise), condition))

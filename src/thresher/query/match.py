@@ -49,7 +49,6 @@ _NOWHERE = -1  # a register that is not set
 _MOST_WORK = 1 << 29  # ways that are followed from some candidates: some seconds of work
 _TOO_MUCH = -1
 _WIDTH, _RULE_WIDTH = WIDTH, 3
-_STACK = 64  # numbers
 DENSE = 0.2  # share of positions that are candidates from which on every token is looked at beforehand
 
 COLUMN = types.Tuple((BYTES, WORDS, IDS, WORDS, NUMBER))
@@ -441,6 +440,7 @@ class Matcher:
     def __init__(self, program: Program, segment: Segment, places: Places, end: int) -> None:
         """`end` is the first position that no match can reach."""
         self._program, self._segment, self._end = program, segment, end
+        self._height = max(map(len, program.rules), default=0) + 1  # of the stack: no rule needs more
         flags = np.zeros((len(program.types), segment.types), np.uint8)
         for row, condition in enumerate(program.types):
             flags[row] = program.conditions.types(condition)
@@ -487,7 +487,7 @@ class Matcher:
         ends, targets = np.empty(len(candidates), np.int64), np.empty(len(candidates), np.int64)
         room = MOST_WAYS if program.registers else len(program.steps) + 1
         sizes = [room] * 2 + [(room + 1) * program.registers] * 2 + [room] * 2 + [len(program.steps)] * 4
-        memory = tuple(np.zeros(max(size, 1), np.int64) for size in [*sizes, _STACK])
+        memory = tuple(np.zeros(max(size, 1), np.int64) for size in [*sizes, self._height])
         crowded = _ends(
             candidates, limits, self._segment.size, program.registers,
             tuple(self._segment.column), tuple(self._tables), room, program.final_rule, int(latest),
@@ -520,7 +520,7 @@ class Matcher:
             _keeps(
                 candidates[left], program.length, tuple(self._segment.column), tuple(self._tables),
                 _flat(program.label_offsets), _flat(of_tokens), final_rule,
-                np.full(max(program.registers, 1), _NOWHERE, np.int64), np.zeros(_STACK, np.int64), again,
+                np.full(max(program.registers, 1), _NOWHERE, np.int64), np.zeros(self._height, np.int64), again,
             )  # fmt: skip
             kept[left] = again
         return kept.view(np.bool_)

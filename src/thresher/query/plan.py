@@ -77,8 +77,10 @@ class Shaper:
                 needs = tuple(one.need for one in shapes)
                 return Shape(OneOf(needs), min(one.least for one in shapes), _longest(shapes))
             case tree.Repeat(part, fewest, times):
-                once = self.shape(part)
-                need = self._sequence((part,) * min(fewest, MOST_COPIES), least, most).need
+                # A part that may be missing altogether is looked at for its length alone.
+                copies = self._sequence((part,) * min(max(fewest, 1), MOST_COPIES), least, most)
+                once = self.shape(part) if fewest > 1 else copies
+                need = copies.need if fewest else ANYTHING
                 longest = None if times is None or once.most is None else once.most * times
                 return Shape(need, once.least * fewest, 0 if once.most == 0 else longest)
         raise AssertionError(pattern)
@@ -114,13 +116,15 @@ class Shaper:
 
     def _sequence(self, parts: tuple[tree.Pattern, ...], least: int, most: int | None) -> Shape:
         needs: list[Need] = []
-        shapes: list[Shape] = []
+        shortest = 0
+        longest: int | None = 0
         for part in parts:
-            longest = _total(shapes)
             far = None if most is None or longest is None else most + longest
-            shapes.append(self.shape(part, least + sum(one.least for one in shapes), far))
-            needs.append(shapes[-1].need)
-        return Shape(AllOf(tuple(needs)), sum(one.least for one in shapes), _total(shapes))
+            one = self.shape(part, least + shortest, far)
+            needs.append(one.need)
+            shortest += one.least
+            longest = None if longest is None or one.most is None else longest + one.most
+        return Shape(AllOf(tuple(needs)), shortest, longest)
 
     def _need(self, condition: tree.Condition | None, least: int, most: int | None) -> Need:
         free = self._free(condition)
@@ -152,11 +156,6 @@ def is_fixed(pattern: tree.Pattern) -> bool:
 
 def _either(conditions: Sequence[tree.Condition]) -> tree.Condition:
     return conditions[0] if len(conditions) == 1 else tree.Some(tuple(dict.fromkeys(conditions)))
-
-
-def _total(shapes: Sequence[Shape]) -> int | None:
-    lengths = [one.most for one in shapes]
-    return None if None in lengths else sum(one for one in lengths if one is not None)
 
 
 def _longest(shapes: Sequence[Shape]) -> int | None:
@@ -228,6 +227,8 @@ class Planner:
             more = self._found(need, exact)
             if more is not None:
                 found = more if found is None else found & more
+                if not found.any():
+                    break
         return found
 
     def _cost(self, need: Need) -> float:

@@ -87,14 +87,12 @@ class Program:
     def __init__(self, conditions: Conditions, find: tree.Find) -> None:
         self.conditions = conditions
         self.steps: list[tuple[int, ...]] = []
-        self.types: list[tree.Condition] = []  # conditions on types
-        self.places: list[
-            tree.Condition | tree.Tag
-        ] = []  # conditions on positions, and tags that stand there
+        self.types: dict[tree.Condition, int] = {}  # conditions on types, with their numbers
+        self.places: dict[tree.Condition | tree.Tag, int] = {}  # … on positions, and tags that stand there
         self.rules: list[list[tuple[int, int, int]]] = []
         self.type_numbers: list[NDArray[np.int64]] = []
         self.region_numbers: list[tuple[str, NDArray[np.int64]]] = []
-        self.structures: list[str] = []  # whose ends are remembered
+        self.structures: dict[str, int] = {}  # whose ends are remembered
         used = labels_in(find.condition) | _labels_of_tokens(find.pattern)
         used |= _bare_labels(find.condition, find.pattern)
         self._labels = {label: number for number, label in enumerate(_set_labels(find.pattern, used))}
@@ -405,11 +403,9 @@ def _row(kind: Step, *numbers: int) -> tuple[int, ...]:
     return (kind, *numbers, *[NONE] * (WIDTH - 1 - len(numbers)))
 
 
-def _number(known: list[Item], item: Item) -> int:
-    """The number of an item in a list, which it joins if it is not there."""
-    if item not in known:
-        known.append(item)
-    return known.index(item)
+def _number(known: dict[Item, int], item: Item) -> int:
+    """The number of an item among those that are known, which it joins if it is not there."""
+    return known.setdefault(item, len(known))
 
 
 def parts_of(pattern: tree.Pattern) -> list[tree.Pattern]:
