@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -200,7 +202,9 @@ def test_any_text_is_a_query_or_an_error_with_a_place(query: str) -> None:
 NAMES = st.sampled_from(["word", "lemma", "pos", "a", "within_", "x-y"])
 texts = st.builds(
     Text,
-    st.text(st.characters(codec="utf-8", exclude_characters='\\"'), max_size=5),
+    st.text(st.characters(codec="utf-8", exclude_characters='\\"'), max_size=5).map(
+        partial(normalize, "NFC")
+    ),
     st.sampled_from(["", "c", "cd"]),
 )
 terms = st.one_of(
@@ -296,3 +300,7 @@ def test_queries_of_others_can_be_read() -> None:
 
 def test_case_can_be_left_aside_by_default() -> None:
     assert parse('"Linux" [lemma="x" %d]', any_case=True) == parse('"Linux" %c [lemma="x" %cd]')
+
+
+def test_strings_are_read_as_values_are_written() -> None:
+    assert parse('"e\u0301"') == parse('"\u00e9"')

@@ -80,8 +80,7 @@ def parse(query: str, *, any_case: bool = False) -> tuple[tree.Statement, ...]:
     """
     if len(query) > LONGEST:
         raise CqlError(f"the query is too long: it has more than {LONGEST:,} letters")
-    # Values are in Unicode's NFC, so what they are compared with must be.
-    return _Reader(unicodedata.normalize("NFC", query), "c" if any_case else "").statements()
+    return _Reader(query, "c" if any_case else "").statements()
 
 
 class _Reader:
@@ -376,6 +375,7 @@ class _Reader:
         written = self._take().text
         quote, inside = written[0], written[1:-1]
         pattern = inside.replace(quote * 2, quote).replace("\\" + quote, quote)
+        pattern = unicodedata.normalize("NFC", pattern)  # as values are
         flags = self._flags
         while self._here.kind == "flags":
             piece = self._take()
