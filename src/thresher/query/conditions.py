@@ -179,10 +179,11 @@ class Conditions:
         if condition is None:
             return self.segment.size
         if self.is_about_types(condition):
-            if condition not in self._frequencies:
+            known = self._frequencies.get(condition)  # another thread may forget it the next moment
+            if known is None:
                 counts = self.segment.counts[self.types(condition)]
-                self._frequencies[condition] = int(counts.sum(dtype=np.int64))
-            return self._frequencies[condition]
+                known = self._frequencies[condition] = int(counts.sum(dtype=np.int64))
+            return known
         if isinstance(condition, tree.All):
             return min(map(self.frequency, condition.conditions))
         if isinstance(condition, tree.Some):
@@ -274,12 +275,12 @@ class Conditions:
         attribute = self.attribute(next(iter(names)))
         if attribute.planes is None:
             return None
-        types = self.types(condition)
-        if condition not in self._by_value:
+        by_value = self._by_value.get(condition)
+        if by_value is None:
             by_value = np.zeros(1 << attribute.planes.width, np.uint8)
-            by_value[attribute.values] = types
+            by_value[attribute.values] = self.types(condition)
             self._by_value[condition] = by_value
-        return attribute, self._by_value[condition]
+        return attribute, by_value
 
     def _inside(self, structure: Structure, holds: Mask | None, start: int, end: int) -> Words:
         """The positions inside structures; those of a mask."""

@@ -137,7 +137,8 @@ class Finder:
         """The same for the first positions: much of what it takes to know all of them is not looked at."""
         if not any(map(self._conditions.takes_long, self._program.comparisons)):
             return self
-        conditions = EarlyConditions(self._segment, self._reach(end))
+        # One token behind all that a match can reach may be looked at.
+        conditions = EarlyConditions(self._segment, min(self._reach(end) + 1, self._segment.size))
         return Finder(conditions, self._find, self._strategy, self._inside)
 
     def stretches(self, watch: Watch, *, gently: bool = True) -> Iterator[Hits]:

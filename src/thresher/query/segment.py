@@ -144,7 +144,7 @@ class Segment:
     def values(self, structure: str, attribute: str) -> Values:
         """The values of an attribute of a structure; what a structure has no value of is empty."""
         key = structure, attribute
-        if key not in self._values:
+        if key not in self._values:  # what is read once stays: these are few
             path = self.folder / f"{structure}.parquet"
             if not path.exists() or attribute not in pq.read_schema(path).names:
                 nothing = np.zeros(len(self.structures[structure].firsts), np.int32)
