@@ -7,7 +7,7 @@ round a token holds for some positions. One with labels can only be told when a 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from thresher.query.expressions import ExpressionError
 from thresher.query.lexicon import matches, matching, takes_long
 from thresher.query.packing import Bytes, Ids, Words
 from thresher.query.segment import LISTED, Attribute, Segment, Structure
+from thresher.query.terms import all_plain, attributes_in, written
 
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
@@ -133,7 +134,7 @@ class Conditions:
                 return np.asarray(COMPARE[sign](one, other) & (one != UNDEFINED) & (other != UNDEFINED))
             case tree.Attribute(name):
                 raise CqlError(f'{name} alone says nothing of a token; write {name}="…"')
-        raise CqlError(f"{_written(condition)} is no condition on a token")
+        raise CqlError(f"{written(condition)} is no condition on a token")
 
     def _like(self, attribute: Attribute, text: tree.Text) -> Ids:
         return like(attribute, text)
@@ -171,8 +172,8 @@ class Conditions:
                 lengths = pc.utf8_length(attribute.lexicon.values)
                 return np.asarray(lengths, np.int64)[attribute.values]
             case tree.Call():
-                raise CqlError(f"{_written(term)} means nothing; there are {FUNCTIONS}")
-        raise CqlError(f"{_written(term)} is no number; int({_written(term)}) makes one of digits")
+                raise CqlError(f"{written(term)} means nothing; there are {FUNCTIONS}")
+        raise CqlError(f"{written(term)} is no number; int({written(term)}) makes one of digits")
 
     def frequency(self, condition: tree.Condition | None) -> int:
         """How many tokens a condition holds for at most."""
@@ -225,7 +226,7 @@ class Conditions:
             case tree.Compare(left, sign, right):
                 structure, holds = self._structures_where(left, sign, right)
                 return self._inside(structure, holds, start, end)
-        raise CqlError(f"{_written(condition)} is no condition on a token")
+        raise CqlError(f"{written(condition)} is no condition on a token")
 
     def _positions_of_types(self, condition: tree.Condition, start: int, end: int) -> Words:
         found = bits.nobody(end - start)
@@ -269,7 +270,7 @@ class Conditions:
 
     def _narrow(self, condition: tree.Condition) -> tuple[Attribute, Bytes] | None:
         """The wanted values, if a condition is about one attribute, and one that has few."""
-        names = names_in(condition)
+        names = {attribute.name for attribute in attributes_in(condition)}
         if len(names) != 1 or not all_plain(condition):
             return None
         attribute = self.attribute(next(iter(names)))
@@ -307,7 +308,7 @@ class Conditions:
                     numbers = self.region_numbers(structure, attribute)
                     return structure, COMPARE[sign](numbers, value) & (numbers != UNDEFINED)
         raise CqlError(
-            f"{_written(left)} {sign} {_written(right)} cannot be asked of a token; "
+            f"{written(left)} {sign} {written(right)} cannot be asked of a token; "
             'attributes of structures are compared with texts, as _.doc_year="2005", or int(_.doc_year) > 2004'
         )
 
@@ -412,94 +413,3 @@ def overlapping(structure: Structure, start: int, end: int) -> slice:
     first = int(np.searchsorted(structure.nexts, np.uint32(start), "right"))
     last = int(np.searchsorted(structure.firsts, np.uint32(end)))
     return slice(first, max(first, last))
-
-
-def names_in(condition: tree.Condition | tree.Term) -> set[str]:
-    """The attributes that a condition mentions."""
-    match condition:
-        case tree.All(parts) | tree.Some(parts):
-            return set().union(*map(names_in, parts))
-        case tree.Not(part):
-            return names_in(part)
-        case tree.Compare(left, _, right):
-            return names_in(left) | names_in(right)
-        case tree.Attribute(name):
-            return {name}
-        case tree.Call(_, arguments):
-            return set().union(*map(names_in, arguments))
-    return set()
-
-
-def labels_in(condition: tree.Condition | tree.Term | None) -> set[str]:
-    """The labels that a condition mentions before a dot."""
-    match condition:
-        case tree.All(parts) | tree.Some(parts):
-            return set().union(*map(labels_in, parts))
-        case tree.Not(part):
-            return labels_in(part)
-        case tree.Compare(left, _, right):
-            return labels_in(left) | labels_in(right)
-        case tree.Attribute(_, label):
-            return {label} - {tree.HERE}
-        case tree.Call(_, arguments):
-            return set().union(*map(labels_in, arguments))
-    return set()
-
-
-def bare_names(condition: tree.Condition | tree.Term | None) -> set[str]:
-    """The names in a condition that stand without a label: attributes, structures, and labels themselves."""
-    match condition:
-        case tree.All(parts) | tree.Some(parts):
-            return set().union(*map(bare_names, parts))
-        case tree.Not(part):
-            return bare_names(part)
-        case tree.Compare(left, _, right):
-            return bare_names(left) | bare_names(right)
-        case tree.Attribute(name, ""):
-            return {name}
-        case tree.Call(_, arguments):
-            return set().union(*map(bare_names, arguments))
-    return set()
-
-
-def mentions(condition: tree.Condition, labels: Container[str]) -> bool:
-    """Whether a condition has to do with labels."""
-    return bool(labels_in(condition)) or any(name in labels for name in bare_names(condition))
-
-
-def comparisons_in(condition: tree.Condition | None) -> list[tree.Compare]:
-    """All comparisons that a condition is made of."""
-    match condition:
-        case tree.All(parts) | tree.Some(parts):
-            return [found for part in parts for found in comparisons_in(part)]
-        case tree.Not(part):
-            return comparisons_in(part)
-        case tree.Compare():
-            return [condition]
-    return []
-
-
-def all_plain(condition: tree.Condition) -> bool:
-    """Whether a condition compares attributes with texts and nothing else."""
-    match condition:
-        case tree.All(parts) | tree.Some(parts):
-            return all(map(all_plain, parts))
-        case tree.Not(part):
-            return all_plain(part)
-        case tree.Compare(tree.Attribute(), _, tree.Text()):
-            return True
-    return False
-
-
-def _written(term: tree.Term | tree.Condition) -> str:
-    """A term about as it was written, for messages."""
-    match term:
-        case tree.Attribute(name, label):
-            return f"{label}.{name}" if label else name
-        case tree.Text(pattern):
-            return f'"{pattern}"'
-        case tree.Number(value):
-            return str(value)
-        case tree.Call(name, arguments):
-            return f"{name}({', '.join(map(_written, arguments))})"
-    return "this"

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from thresher.query import bits, tree
-from thresher.query.conditions import Conditions, mentions
+from thresher.query.conditions import Conditions
 from thresher.query.packing import Words
 from thresher.query.program import parts_of, strict_structures
 from thresher.query.segment import Structure
+from thresher.query.terms import mentions
 
 MOST_COPIES = 8  # of a repeated part that are looked at
 TRYING = 60.0  # nanoseconds that it takes to try a candidate, about

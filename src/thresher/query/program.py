@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.query import tree
-from thresher.query.conditions import Conditions, bare_names, comparisons_in, labels_in, mentions
+from thresher.query.conditions import Conditions
 from thresher.query.cql import CqlError
 from thresher.query.packing import Words
+from thresher.query.terms import bare_names, comparisons_in, labels_in, mentions
 
 LONGEST_PROGRAM = 20_000  # steps
 MATCH, MATCHEND, TARGET = "match", "matchend", "target"
