@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from thresher.query import bits
 from thresher.query.columns import NEW_SHORTS, translated
-from thresher.query.match import COLUMN, Places, bare_column, type_at
+from thresher.query.match import Places
 from thresher.query.packing import IDS, NEW_STARTS, NEW_WORDS, ONE, Ids, Starts, Words
 from thresher.query.program import NONE, Program, Step
+from thresher.query.tables import COLUMN, NOWHERE, bare_column, type_at
 from thresher.read.scan.kernel import NUMBER, bare, kernel
 
 MOST_SIGNS = 1 << 13
 MOST_STATES = 1 << 11
 _DEAD, _START = 0, 1
 _UNKNOWN = -1
-_NOWHERE = -1
 
 # what a way knows of a structure that it has opened: nothing, that it just began, that it is in it or has left it
 _NOT_OPENED, _JUST_OPENED, _INSIDE, _LEFT = range(4)
@@ -199,7 +199,7 @@ def _run(
     for number in range(done, len(candidates)):
         match, limit = np.int64(candidates[number]), limits[number]
         state, position = np.int64(_START), match
-        end = np.int64(_NOWHERE)
+        end = np.int64(NOWHERE)
         while state != _DEAD and position <= limit:
             offset = position - start
             sign = np.int64(end_class)

@@ -14,194 +14,35 @@ from numpy.typing import NDArray
 
 from thresher.query import bits
 from thresher.query.columns import looked_up
-from thresher.query.conditions import UNDEFINED, overlapping
+from thresher.query.conditions import overlapping
 from thresher.query.cql import CqlError
-from thresher.query.packing import (
-    BYTES,
-    IDS,
-    LAST,
-    NEW_STARTS,
-    NEW_WORDS,
-    ONE,
-    SIX,
-    WORDS,
-    Bytes,
-    Ids,
-    Starts,
-    Words,
-    bits_at,
-    mask_of,
-    ones,
-)
+from thresher.query.packing import IDS, NEW_STARTS, Bytes, Ids, Starts
 from thresher.query.program import END_PLACE, HERE_PLACE, MATCH_PLACE, NONE, WIDTH, Program, Rule, Step
 from thresher.query.segment import Segment
+from thresher.query.tables import (
+    COLUMN,
+    NOWHERE,
+    RULE_WIDTH,
+    TABLES,
+    Tables,
+    bare_column,
+    bare_tables,
+    holds,
+    is_in,
+    region_at,
+    type_at,
+)
 from thresher.read.scan.kernel import BYTES as NEW_BYTES
-from thresher.read.scan.kernel import NUMBER, bare, inlined, inner, kernel
+from thresher.read.scan.kernel import NUMBER, bare, inner, kernel
 
 MOST_WAYS = 1 << 14  # that are followed at once
 _TOKEN, _AHEAD, _SPLIT, _JUMP, _BORDER, _OPEN, _CLOSE, _DONE = (int(step) for step in Step)
-(
-    _NUMBER, _OF_TYPE, _OF_REGION, _PLACE, _IS_AMONG, _MINUS, _DISTANCE, _EQUAL, _UNEQUAL, _LESS, _MORE, _AT_MOST,
-    _AT_LEAST, _BOTH, _EITHER, _NOT, _IS_SET,
-) = (int(rule) for rule in Rule)  # fmt: skip
-_UNDEFINED = UNDEFINED
-_NOWHERE = -1  # a register that is not set
 _MOST_WORK = 1 << 29  # ways that are followed from some candidates: some seconds of work
 _TOO_MUCH = -1
-_WIDTH, _RULE_WIDTH = WIDTH, 3
+_WIDTH = WIDTH
 DENSE = 0.2  # share of positions that are candidates from which on every token is looked at beforehand
 
-COLUMN = types.Tuple((BYTES, WORDS, IDS, WORDS, NUMBER))
-
-
-class Tables(NamedTuple):
-    """What a program asks, for positions from one on; tables of several rows are written row by row."""
-
-    steps: Starts
-    flags: Bytes  # by condition and type
-    kinds: int  # how many types there are
-    start: int
-    places: Words  # by condition: bits of positions
-    place_words: int  # of a condition
-    rules: Starts  # all of them, one after the other
-    rule_bounds: Starts
-    type_numbers: Starts
-    firsts: Starts  # of all structures that numbers are of, or whose ends are remembered …
-    nexts: Starts
-    numbers: Starts
-    bounds: Starts  # … and where each kind of them begins
-
-
-_TABLES = types.Tuple(
-    (
-        NEW_STARTS, NEW_BYTES, NUMBER, NUMBER, NEW_WORDS, NUMBER, NEW_STARTS, NEW_STARTS, NEW_STARTS, NEW_STARTS,
-        NEW_STARTS, NEW_STARTS, NEW_STARTS,
-    )
-)  # fmt: skip
-
-
 _MEMORY = types.UniTuple(NEW_STARTS, 11)
-
-
-@inlined
-def bare_column(column):
-    """A column whose arrays are known by where they begin."""
-    return bare(column[0]), bare(column[1]), bare(column[2]), bare(column[3]), np.uint64(column[4])
-
-
-@inlined
-def _bare_tables(tables):
-    return (
-        bare(tables[0]), bare(tables[1]), tables[2], tables[3], bare(tables[4]), tables[5], bare(tables[6]),
-        bare(tables[7]), bare(tables[8]), bare(tables[9]), bare(tables[10]), bare(tables[11]), bare(tables[12]),
-    )  # fmt: skip
-
-
-@inner
-def type_at(column, position):
-    """The type of the token at a position."""
-    low, wide, ranks, high, width = column
-    place = np.uint64(position)
-    block, bit = wide[place >> SIX], place & LAST
-    if not block >> bit & ONE:
-        return np.int64(low[place])
-    at = (np.uint64(ranks[place >> SIX]) + ones(block & mask_of(bit))) * width
-    return np.int64(low[place] | bits_at(high, at, mask_of(width)) << np.uint64(8))
-
-
-@inner
-def _is_in(tables, row, position):
-    offset = position - tables[3]
-    return tables[4][row * tables[5] + (offset >> 6)] >> np.uint64(offset & 63) & ONE
-
-
-@inner
-def _region_at(tables, kind, position):
-    """The number of the last structure of a kind that begins at a position or before."""
-    firsts, bounds = tables[9], tables[12]
-    first, last = bounds[kind], bounds[kind + 1]
-    while first < last:
-        middle = (first + last) >> 1
-        if firsts[middle] <= position:
-            first = middle + 1
-        else:
-            last = middle
-    return first - 1
-
-
-@inner
-def _number_at(tables, column, kind, second, position):
-    """What a rule puts on the stack of a position."""
-    if position == _NOWHERE:
-        return np.int64(_UNDEFINED)
-    if kind == _OF_TYPE:
-        return tables[8][second * tables[2] + type_at(column, position)]
-    if kind == _PLACE:
-        return np.int64(position)
-    if kind == _IS_AMONG:
-        return np.int64(_is_in(tables, second, position))
-    region = _region_at(tables, second, position)
-    if region >= tables[12][second] and position < tables[10][region]:
-        return tables[11][region]
-    return np.int64(_UNDEFINED)
-
-
-@inner
-def _joined(kind, left, right):
-    """What a rule makes of two numbers."""
-    if kind == _BOTH:
-        return np.int64(left != 0 and right != 0)
-    if kind == _EITHER:
-        return np.int64(left != 0 or right != 0)
-    if left == _UNDEFINED or right == _UNDEFINED:
-        return np.int64(_UNDEFINED if kind <= _DISTANCE else 0)
-    if kind == _MINUS:
-        return np.int64(left - right)
-    if kind == _DISTANCE:
-        return np.int64(abs(left - right))
-    if kind == _EQUAL:
-        return np.int64(left == right)
-    if kind == _UNEQUAL:
-        return np.int64(left != right)
-    if kind == _LESS:
-        return np.int64(left < right)
-    if kind == _MORE:
-        return np.int64(left > right)
-    if kind == _AT_MOST:
-        return np.int64(left <= right)
-    return np.int64(left >= right)
-
-
-@inner
-def _holds(rule, tables, column, stack, registers, way, here, match, end):
-    """Whether a rule holds; `way` is where the registers of a way begin."""
-    rules, bounds = tables[6], tables[7]
-    height = 0
-    for number in range(bounds[rule], bounds[rule + 1]):
-        at = number * _RULE_WIDTH
-        kind, first, second = rules[at], rules[at + 1], rules[at + 2]
-        if kind == _NUMBER:
-            stack[height] = first
-            height += 1
-        elif kind <= _IS_AMONG or kind == _IS_SET:
-            position = end
-            if first == -1:
-                position = here
-            elif first == -2:
-                position = match
-            elif first >= 0:
-                position = registers[way + first]
-            if kind == _IS_SET:
-                stack[height] = np.int64(position != _NOWHERE)
-            else:
-                stack[height] = _number_at(tables, column, kind, second, position)
-            height += 1
-        elif kind == _NOT:
-            stack[height - 1] = np.int64(stack[height - 1] == 0)
-        else:
-            height -= 1
-            stack[height - 1] = _joined(kind, stack[height - 1], stack[height])
-    return stack[0] != 0 and stack[0] != _UNDEFINED
 
 
 @inner
@@ -228,7 +69,7 @@ def _add(step, way, source, ways, registers, count, heads, stamps, stamp, follow
 
 
 @kernel(
-    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, _TABLES, NUMBER, NUMBER, NUMBER, NUMBER, _MEMORY, NEW_STARTS,
+    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, TABLES, NUMBER, NUMBER, NUMBER, NUMBER, _MEMORY, NEW_STARTS,
     NEW_STARTS,
 )  # fmt: skip
 def _ends(
@@ -247,7 +88,7 @@ def _ends(
     targets: Starts,
 ) -> int:
     """Where matches end that begin at candidates; the result is how many had more ways than there is room for."""
-    column, tables = bare_column(whole_column), _bare_tables(whole_tables)
+    column, tables = bare_column(whole_column), bare_tables(whole_tables)
     steps, flags, kinds = tables[0], tables[1], tables[2]
     ways, next_ways = bare(memory[0]), bare(memory[1])
     kept, next_kept = bare(memory[2]), bare(memory[3])  # the row behind the last way is spare
@@ -259,11 +100,11 @@ def _ends(
     stamp, crowded, left = 0, 0, _MOST_WORK
     for number in range(len(candidates)):
         match, limit = np.int64(candidates[number]), limits[number]
-        ends[number] = targets[number] = _NOWHERE
+        ends[number] = targets[number] = NOWHERE
         position = match
         stamp += 1
         for register in range(width):
-            kept[spare + register] = _NOWHERE
+            kept[spare + register] = NOWHERE
         count = _add(0, room, kept, ways, kept, 0, heads, stamps, stamp, following, width, room)
         is_done = False
         while count > 0 and position <= limit and not is_done:
@@ -290,9 +131,9 @@ def _ends(
                             kind_here = type_at(column, position)
                         passes = flags[first * kinds + kind_here] != 0
                     if passes and second >= 0:
-                        passes = _is_in(tables, second, position) != 0
+                        passes = is_in(tables, second, position) != 0
                     if passes and third >= 0:
-                        passes = _holds(
+                        passes = holds(
                             third, tables, column, stack, kept, way * width, position, match, position
                         )
                     if passes and kind == _AHEAD:
@@ -314,7 +155,7 @@ def _ends(
                 elif kind == _DONE:
                     if position > match and (
                         final_rule < 0
-                        or _holds(
+                        or holds(
                             final_rule, tables, column, stack, kept, way * width, match, match, position - 1
                         )
                     ):
@@ -324,14 +165,14 @@ def _ends(
                         is_done = wants_latest == 0
                         if is_done:
                             break
-                elif _is_in(tables, first, position):
+                elif is_in(tables, first, position):
                     if kind == _OPEN:
                         for register in range(width):
                             kept[spare + register] = kept[way * width + register]
-                        kept[spare + second] = tables[10][_region_at(tables, third, position)]
+                        kept[spare + second] = tables[10][region_at(tables, third, position)]
                         onward, source = ways[way] + 1, room
                     elif kind == _BORDER or (
-                        kept[way * width + second] == _NOWHERE or kept[way * width + second] == position
+                        kept[way * width + second] == NOWHERE or kept[way * width + second] == position
                     ):
                         onward = ways[way] + 1
                 if onward >= 0:
@@ -374,7 +215,7 @@ def _compare(
 
 
 @kernel(
-    NUMBER, IDS, NUMBER, COLUMN, _TABLES, NEW_STARTS, NEW_STARTS, NUMBER, NEW_STARTS, NEW_STARTS, NEW_BYTES
+    NUMBER, IDS, NUMBER, COLUMN, TABLES, NEW_STARTS, NEW_STARTS, NUMBER, NEW_STARTS, NEW_STARTS, NEW_BYTES
 )  # fmt: skip
 def _keeps(
     candidates: Ids,
@@ -389,7 +230,7 @@ def _keeps(
     kept: Bytes,
 ) -> int:
     """Which candidates keep all rules, where every label, and every rule, is so far from the beginning."""
-    column, tables = bare_column(whole_column), _bare_tables(whole_tables)
+    column, tables = bare_column(whole_column), bare_tables(whole_tables)
     where, numbers = bare(places), bare(stack)
     for number in range(len(candidates)):
         match = np.int64(candidates[number])
@@ -399,9 +240,9 @@ def _keeps(
         for rule in range(0, len(rules), 2):
             here = match + rules[rule + 1]
             if keeps:
-                keeps = _holds(rules[rule], tables, column, numbers, where, 0, here, match, here)
+                keeps = holds(rules[rule], tables, column, numbers, where, 0, here, match, here)
         if keeps and final_rule >= 0:
-            keeps = _holds(final_rule, tables, column, numbers, where, 0, match, match, match + length - 1)
+            keeps = holds(final_rule, tables, column, numbers, where, 0, match, match, match + length - 1)
         kept[number] = keeps
     return 0
 
@@ -460,7 +301,7 @@ class Matcher:
     def _rules(self) -> Starts:
         """All rules; the structures that they ask for come behind those of tags."""
         rows = np.array([row for rule in self._program.rules for row in rule], np.int64).reshape(
-            -1, _RULE_WIDTH
+            -1, RULE_WIDTH
         )
         rows[rows[:, 0] == Rule.OF_REGION, 2] += len(self._program.structures)
         return rows.ravel()
@@ -520,7 +361,7 @@ class Matcher:
             _keeps(
                 candidates[left], program.length, tuple(self._segment.column), tuple(self._tables),
                 _flat(program.label_offsets), _flat(of_tokens), final_rule,
-                np.full(max(program.registers, 1), _NOWHERE, np.int64), np.zeros(self._height, np.int64), again,
+                np.full(max(program.registers, 1), NOWHERE, np.int64), np.zeros(self._height, np.int64), again,
             )  # fmt: skip
             kept[left] = again
         return kept.view(np.bool_)
