@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from pathlib import Path
 from unicodedata import normalize
 
 import pytest
@@ -41,8 +39,6 @@ from thresher.query.tree import (
     Use,
     Within,
 )  # fmt: skip
-
-SUITE = Path(__file__).resolve().parents[2] / "shared" / "suites" / "cql" / "queries.jsonl"
 
 
 def find(query: str) -> Find:
@@ -288,14 +284,6 @@ def written(pattern: Pattern) -> str:
 def test_what_is_written_is_read_as_it_was_meant(pattern: Pattern, condition: Condition | None) -> None:
     query = written(pattern) + (f" :: {written_condition(condition)}" if condition else "") + " within s"
     assert find(query) == Find(pattern, condition, Within(1, "s"))
-
-
-@pytest.mark.skipif(not SUITE.exists(), reason=f"{SUITE} is not there")
-def test_queries_of_others_can_be_read() -> None:
-    queries = [json.loads(line) for line in SUITE.read_text("utf-8").splitlines()]
-    assert len(queries) > 90
-    for query in queries:
-        assert parse(query["cql"])
 
 
 def test_case_can_be_left_aside_by_default() -> None:

@@ -212,6 +212,17 @@ def test_a_search_that_takes_too_long_says_so(imported: Path) -> None:
     assert json.loads(told.stdout)["stopped"] == "the search took too long"
 
 
+@pytest.mark.parametrize("damaged", ["manifest.json", "000001/tokens"])
+def test_a_damaged_index_says_how_to_build_it_anew_and_that_works(imported: Path, damaged: str) -> None:
+    (imported / "index" / damaged).write_bytes(b"{")
+    for command in (("search", imported, "[]", "--count"), ("index", imported)):
+        told = run(*command)
+        assert told.returncode == 1
+        assert "--rebuild" in told.stderr
+    assert run("index", imported, "--order", "input", "--rebuild").returncode == 0
+    assert json.loads(run("search", imported, "[]", "--count", "--json").stdout) == {"hits": 11}
+
+
 # crawled pages
 
 

@@ -30,7 +30,7 @@ from thresher.query.packing import (
     put_bits,
 )
 from thresher.read.scan.kernel import BYTES as NEW_BYTES
-from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
+from thresher.read.scan.kernel import NOTHING, NUMBER, inner, kernel
 
 BYTE = 8  # bits of a number that stand in the column itself
 BLOCK = 64  # positions whose bits are in one word
@@ -113,10 +113,9 @@ def _pick(low: Bytes, wide: Words, ranks: Ids, high: Words, width: int, position
         ids[number] = low[position] | bits_at(high, place, mask * is_long) << np.uint64(BYTE)
 
 
-@kernel(NOTHING, BYTES, WORDS, IDS, WORDS, NUMBER, NEW_SHORTS, NUMBER, NEW_SHORTS)
-def _translate(
-    low: Bytes, wide: Words, ranks: Ids, high: Words, width: int, table: Shorts, start: int, found: Shorts
-) -> None:
+@inner
+def _told(low, wide, ranks, high, width, table, start, found):
+    """What a table says of the numbers from a position on, as many as there is room for."""
     first = np.uint64(start)
     before = ones(wide[first >> SIX] & mask_of(first & LAST))
     step, mask = np.uint64(width), mask_of(width)
@@ -126,6 +125,13 @@ def _translate(
         is_long = wide[position >> SIX] >> (position & LAST) & ONE
         found[number] = table[low[position] | bits_at(high, place, mask * is_long) << np.uint64(BYTE)]
         place += step * is_long
+
+
+@kernel(NOTHING, BYTES, WORDS, IDS, WORDS, NUMBER, NEW_SHORTS, NUMBER, NEW_SHORTS)
+def _translate(
+    low: Bytes, wide: Words, ranks: Ids, high: Words, width: int, table: Shorts, start: int, found: Shorts
+) -> None:
+    _told(low, wide, ranks, high, width, table, start, found)
 
 
 def translated(column: Column, table: Shorts, start: int, end: int) -> Shorts:
@@ -153,15 +159,7 @@ def counted(ids: Ids, kinds: int) -> Ids:
 def _look_up(
     low: Bytes, wide: Words, ranks: Ids, high: Words, width: int, table: Ids, start: int, found: Ids
 ) -> None:
-    first = np.uint64(start)
-    before = ones(wide[first >> SIX] & mask_of(first & LAST))
-    step, mask = np.uint64(width), mask_of(width)
-    place = (np.uint64(ranks[first >> SIX]) + before) * step
-    for number in range(np.uint64(len(found))):
-        position = first + number
-        is_long = wide[position >> SIX] >> (position & LAST) & ONE
-        found[number] = table[low[position] | bits_at(high, place, mask * is_long) << np.uint64(BYTE)]
-        place += step * is_long
+    _told(low, wide, ranks, high, width, table, start, found)
 
 
 def looked_up(column: Column, table: Ids, start: int, end: int) -> Ids:

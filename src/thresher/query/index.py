@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from thresher.query.build import INPUT, KEY, Gatherer, Source, write_segment
-from thresher.query.manifest import Entry, Manifest, Writer, open_segment
+from thresher.query.manifest import Entry, Manifest, Writer, open_segment, writing
 from thresher.query.merge import merge
 from thresher.query.packing import Ids
 from thresher.query.segment import DOCUMENT, Segment
@@ -142,8 +142,6 @@ def tidy(writer: Writer, *, all_of_them: bool = False, order: str | None = None)
 
 def build(directory: Path, documents: Iterable[Source], order: str = INPUT) -> Changes:
     """Make an index of just these documents."""
-    from thresher.query.manifest import writing
-
     with writing(directory) as writer:
         writer.start_anew(order)
         changes = add(writer, documents)

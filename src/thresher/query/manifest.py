@@ -59,7 +59,7 @@ def read(directory: Path) -> Manifest | None:
         return None
     except msgspec.DecodeError as fault:
         raise IndexFault(
-            f"{path} cannot be read ({fault}); build it anew: thresher index --rebuild"
+            f"{path} cannot be read ({fault}); build it anew: thresher index {directory} --rebuild"
         ) from None
     if found.version != VERSION:
         raise IndexFault(
@@ -93,8 +93,8 @@ def _deletion(folder: Path, entry: Entry) -> Path:
 
 
 @contextlib.contextmanager
-def writing(directory: Path) -> Iterator[Writer]:
-    """The one who may change an index; others are told to wait."""
+def writing(directory: Path, *, anew: bool = False) -> Iterator[Writer]:
+    """The one who may change an index; others are told to wait. `anew`: whatever there is does not count."""
     folder = directory / FOLDER
     folder.mkdir(exist_ok=True)
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -105,7 +105,7 @@ def writing(directory: Path) -> Iterator[Writer]:
             raise IndexFault(
                 f"the index of {directory} is being changed by another process; wait for it"
             ) from None
-        yield Writer(directory)
+        yield Writer(directory, anew=anew)
     finally:
         os.close(descriptor)
 
@@ -113,10 +113,10 @@ def writing(directory: Path) -> Iterator[Writer]:
 class Writer:
     """Changes an index, each time from one manifest to the next: what a killed one had begun is not there."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, anew: bool = False) -> None:
         self.directory = directory
         self.folder = directory / FOLDER
-        self.manifest = read(directory) or Manifest()
+        self.manifest = Manifest() if anew else read(directory) or Manifest()
         self._sweep()
 
     def new_folder(self) -> Path:

@@ -175,7 +175,6 @@ class Planner:
         self._start, self._size, self._reach = start, end - start, reach - start
         self._within = within
         self._known: dict[tree.Condition | tree.Tag, Words] = {}
-        self._share = self._reach / max(conditions.segment.size, 1)
 
     def candidates(self, need: Need, farthest: int | None, *, exact: bool = False) -> Words:
         """Positions where matches may begin; if it must be exact, nothing that is needed is left out."""

@@ -85,7 +85,7 @@ class Attempt:
     ) -> None:
         """Of so many candidates, from a position to before another."""
         self._program, self._automaton, self._segment = program, automaton, segment
-        self._start, self._reach = start, reach
+        self._reach = reach
         self._places = places_of(program, start, reach)
         self._matcher: Matcher | None = None
         self._classes = np.zeros(0, np.uint16)

@@ -107,14 +107,6 @@ class Shelf:
             return np.zeros(0, kind)
         return np.frombuffer(self._memory, kind, place.count, place.start)
 
-    def bytes_of(self, prefix: str) -> int:
-        """How many bytes the arrays take whose names begin so."""
-        return sum(
-            place.count * np.dtype(place.kind).itemsize
-            for name, place in self._contents.arrays.items()
-            if name.startswith(prefix)
-        )
-
 
 def _damaged(path: Path) -> StoreError:
-    return StoreError(f"{path} is damaged; delete the folder {path.parent} and run `thresher index` again")
+    return StoreError(f"{path} is damaged; build the index anew: `thresher index DIR --rebuild`")

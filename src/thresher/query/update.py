@@ -32,9 +32,9 @@ def update(
     """
     corpus = corpora.open(directory)
     documents = Documents(corpus, annotator=annotator, processes=processes, opted_out=opted_out)
-    with writing(directory) as writer:
+    with writing(directory, anew=rebuild) as writer:
         order = order or writer.manifest.order or BEST_FIRST
-        if rebuild or not writer.manifest.segments:
+        if not writer.manifest.segments:
             writer.start_anew(order)
         keys = documents.keys()
         known = index.known_keys(writer)
