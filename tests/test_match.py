@@ -424,6 +424,25 @@ def test_a_pattern_that_can_match_nothing_is_refused(query: str, folder: Path) -
         found(new_segment([("x", [[[("a", "N")]]])], folder), query, "standard")
 
 
+@pytest.mark.parametrize(
+    ("query", "spans"),
+    [
+        ("<s/> <s> within 3", [(0, 3)]),
+        ("[]+ </p> within p", [(0, 3), (4, 4004)]),
+        ('[]+ [: word="b" :] within p', [(0, 3)]),
+    ],
+)
+def test_what_stands_right_behind_a_match_is_seen(
+    query: str, spans: list[tuple[int, int]], folder: Path
+) -> None:
+    # So many tokens that it pays to look up first where tags and rare words are.
+    corpus: Documents = [
+        ("x", [[[("a", "N")] * 4]]),
+        ("x", [[[("b", "N"), *[("c", "V")] * 4000]]]),
+    ]
+    assert found(new_segment(corpus, folder), query, "longest") == spans
+
+
 def test_a_tag_alone_matches_nothing(folder: Path) -> None:
     assert found(new_segment([("x", [[[("a", "N")]]])], folder), "<s>", "standard") == []
 

@@ -94,7 +94,7 @@ class Index:
         if attribute_name not in self.structures.get(structure, []):
             known = [*self.attributes, *(f"{s}_{a}" for s, names in self.structures.items() for a in names)]
             raise CqlError(f"there is no attribute {name}; there are {', '.join(known)}")
-        numbers = region_numbers(segment, structure, positions)
+        numbers = segment.structures[structure].around(positions)
         told = segment.values(structure, attribute_name)
         return Values(np.append(told.numbers, -1)[numbers].astype(np.int64), told.values)
 
@@ -103,11 +103,6 @@ def alive_tokens(segment: Segment) -> int:
     if segment.alive is None:
         return segment.size
     return int((segment.alive.nexts.astype(np.int64) - segment.alive.firsts).sum())
-
-
-def region_numbers(segment: Segment, structure: str, positions: Starts) -> Starts:
-    """The numbers of the structures round positions; -1 where there is none."""
-    return segment.structures[structure].around(positions)
 
 
 class Search:

@@ -247,15 +247,22 @@ class Planner:
         if need.most is not None:
             return bits.earlier(there, need.least, need.most, self._size)
         if self._within is None:
-            return bits.earlier(there, need.least, max(self._farthest or 0, need.least), self._size)
+            # Tags, and tokens that are looked ahead at, may stand one step behind the last token.
+            return bits.earlier(there, need.least, max((self._farthest or 0) + 1, need.least), self._size)
         return self._earlier_in_structure(there, need.least)
 
     def _earlier_in_structure(self, there: Words, least: int) -> Words:
         """Positions from which one of a set is some steps away in the same structure, however far."""
         assert self._within
         places = bits.members(there, self._start).astype(np.int64)
-        numbers = self._within.around(places)
-        numbers, places = numbers[numbers >= 0], places[numbers >= 0]
+        # What stands right behind a structure may belong to a match in it: a tag, or a token looked ahead at.
+        numbers = np.concatenate(
+            [self._within.around(places), self._within.around(np.maximum(places - 1, 0))]
+        )
+        places = np.concatenate([places, places])[numbers >= 0]
+        numbers = numbers[numbers >= 0]
+        order = np.lexsort((places, numbers))
+        numbers, places = numbers[order], places[order]
         # Of several in one structure, the last reaches back over all that the others do.
         last = np.append(numbers[1:] != numbers[:-1], True) if len(numbers) else np.zeros(0, np.bool_)
         firsts = self._within.firsts[numbers[last]]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from thresher.query.found import Index, Search, region_numbers
+from thresher.query.found import Index, Search
 from thresher.query.functions import subcorpora
 from thresher.query.functions.places import NO_VALUE, Place, values_at
 from thresher.query.functions.scope import (
@@ -142,7 +142,7 @@ class Chooser:
             near |= has_one(places[number], right_starts, right_ends)
             hits = those(hits, near == is_wanted)
         if structure_in(segment, self._distinct):
-            owners = region_numbers(segment, self._distinct, hits.firsts)
+            owners = segment.structures[self._distinct].around(hits.firsts)
             is_first = owners < 0  # what lies in none is nobody's double
             is_first[np.unique(owners, return_index=True)[1]] = True
             hits = those(hits, is_first)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from thresher.query import bits, tree
 from thresher.query.cql import parse
-from thresher.query.found import Index, Search, region_numbers
+from thresher.query.found import Index, Search
 from thresher.query.functions import subcorpora
 from thresher.query.functions.concordance import Lines, rows_of
 from thresher.query.functions.scope import Scope, document_numbers, main_attribute, structure_in
@@ -210,7 +210,7 @@ class Finder:
             for first in range(start - start % 64, end, STRETCH):
                 marked = conditions.positions(condition, first, min(first + STRETCH, end))
                 positions = bits.members(marked, first).astype(np.int64)
-                parts.append(np.unique(region_numbers(segment, self._unit, positions[positions >= start])))
+                parts.append(np.unique(segment.structures[self._unit].around(positions[positions >= start])))
             units = np.unique(np.concatenate(parts))
             units = units[units >= 0]
             found.append(units[self._scope.masks[number][self._documents(number, units)]])

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from thresher.query.columns import pick
-from thresher.query.found import Index, region_numbers
+from thresher.query.found import Index
 from thresher.query.functions.scope import PIECE, cuts, spread, structure_in
 from thresher.query.functions.tables import FunctionError, one_of
 from thresher.query.packing import Ids, Starts
@@ -59,7 +59,7 @@ def _borders(segment: Segment, name: str, firsts: Starts, lasts: Starts) -> tupl
     structure = structure_in(segment, name)
     if structure is None:
         return firsts, lasts + 1
-    left, right = region_numbers(segment, name, firsts), region_numbers(segment, name, lasts)
+    left, right = segment.structures[name].around(firsts), segment.structures[name].around(lasts)
     return (
         np.where(left >= 0, structure.firsts[left].astype(np.int64), firsts),
         np.where(right >= 0, structure.nexts[right].astype(np.int64), lasts + 1),
