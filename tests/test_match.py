@@ -218,6 +218,19 @@ def test_step_by_step_is_as_good_as_an_automaton(
         check(corpus, pattern + ending, folder)
 
 
+@SLOW
+@given(corpus=documents, pattern=patterns, ending=endings)
+def test_all_that_is_looked_up_first_leaves_every_match(
+    corpus: Documents, pattern: str, ending: str, folder: Path
+) -> None:
+    with (
+        pytest.MonkeyPatch.context() as patch
+    ):  # small corpora are tried at once, unless looking up seems to pay
+        patch.setattr("thresher.query.plan.Planner._expected", lambda *_: 1.0)
+        patch.setattr("thresher.query.plan.TRYING", 1e12)
+        check(corpus, pattern + ending, folder)
+
+
 labelled = st.sampled_from(["a:[]", 'a:[word="a|b"]', 'a:[pos!="V"]', 'a:"a"'])
 bound = st.sampled_from(
     [
