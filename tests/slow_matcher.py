@@ -101,8 +101,8 @@ class Matcher:
                 return not self.holds(part, position, labels)
             case tree.Compare(left, operator, right):
                 return self.compares(left, operator, right, position, labels)
-            case tree.Attribute(name, "") if name in labels:
-                return True  # it stands somewhere, be it at the very first position
+            case tree.Attribute(name, "") if name not in self.corpus.structures:
+                return name in labels  # it stands somewhere, be it at the very first position
             case _:
                 return bool(self.term(condition, position, labels))
 

@@ -104,3 +104,86 @@ def test_planes_find_the_values_of_types(
     planes.mark(pack_planes(np.array(ids, np.uint32), value_of, 3), wanted, start, max(end, start), found)
     expected = [one for one in range(start, end) if int(value_of[ids[one]]) in values]
     assert bits.members(found, start).tolist() == expected
+
+
+@UNTIMED
+@given(
+    st.lists(st.integers(0, 5) | st.integers(0, 700), min_size=1, max_size=300),
+    st.sets(st.integers(0, 700), max_size=300),
+    st.sets(st.integers(0, 299)),
+    st.integers(0, 4),
+    st.integers(0, 70),
+)
+def test_asking_at_candidates_leaves_those_with_a_wanted_type_at_a_distance(
+    ids: list[int], types: set[int], candidates: set[int], first_block: int, distance: int
+) -> None:
+    start = first_block * 64
+    wanted = np.zeros(701, np.uint8)
+    wanted[list(types)] = 1
+    kept = as_bits(candidates)
+    columns.keep(pack_column(np.array(ids, np.uint32)), wanted, start, distance, kept)
+    expected = [
+        one
+        for one in sorted(candidates)
+        if (place := start + one + distance) < len(ids) and ids[place] in types
+    ]
+    assert bits.members(kept).tolist() == expected
+
+
+@UNTIMED
+@given(
+    st.lists(st.integers(0, 5) | st.integers(0, 700), max_size=300),
+    st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 4),
+    st.integers(0, 300),
+)
+def test_two_tokens_are_found_alike_or_not_in_both_ways(
+    ids: list[int],
+    distances: tuple[int, int],
+    has_two_tables: bool,
+    is_same: bool,
+    first_block: int,
+    reach: int,
+) -> None:
+    start = min(first_block, len(ids) // 64) * 64
+    end = min(start + reach, len(ids))
+    first, second = distances
+    one = np.arange(701, dtype=np.uint32) % 7
+    other = np.arange(701, dtype=np.uint32) % 5 if has_two_tables else one
+    alike = columns.Alike(one, first, other, second, is_same)
+    column = pack_column(np.array(ids, np.uint32))
+    expected = [
+        place
+        for place in range(start, end)
+        if place + max(distances) < len(ids)
+        and (one[ids[place + first]] == other[ids[place + second]]) == is_same
+    ]
+
+    marked = bits.nobody(end - start)
+    columns.mark_alike(column, alike, start, end, marked)
+    assert bits.members(marked, start).tolist() == expected
+
+    kept = bits.everybody(end - start)
+    columns.keep_alike(column, alike, start, kept)
+    assert bits.members(kept, start).tolist() == expected
+
+
+def test_tokens_are_compared_across_all_that_is_at_hand_at_a_time() -> None:
+    size = 2 * columns.AT_ONCE + 100
+    ids = np.arange(size, dtype=np.uint32) % 3
+    table = np.arange(3, dtype=np.uint32)
+    found = bits.nobody(size)
+    columns.mark_alike(pack_column(ids), columns.Alike(table, 0, table, 3, True), 0, size, found)
+    assert bits.members(found).tolist() == list(range(size - 3))
+
+
+@UNTIMED
+@given(st.lists(positions, max_size=8), st.integers(0, 300))
+def test_a_number_tells_which_sets_a_position_is_in(sets: list[set[int]], size: int) -> None:
+    told = bits.numbers([as_bits(one) for one in sets], size)
+    expected = [
+        sum(1 << place for place, one in enumerate(sets) if position in one) for position in range(size)
+    ]
+    assert told.tolist() == expected

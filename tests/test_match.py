@@ -218,16 +218,20 @@ def test_step_by_step_is_as_good_as_an_automaton(
         check(corpus, pattern + ending, folder)
 
 
+# What it costs to ask at each candidate: nothing, so that this is done; or too much, so that all is looked up.
+prices = st.sampled_from([0.0, 1e12])
+
+
 @SLOW
-@given(corpus=documents, pattern=patterns, ending=endings)
+@given(corpus=documents, pattern=patterns, ending=endings, asking=prices)
 def test_all_that_is_looked_up_first_leaves_every_match(
-    corpus: Documents, pattern: str, ending: str, folder: Path
+    corpus: Documents, pattern: str, ending: str, asking: float, folder: Path
 ) -> None:
-    with (
-        pytest.MonkeyPatch.context() as patch
-    ):  # small corpora are tried at once, unless looking up seems to pay
+    with pytest.MonkeyPatch.context() as patch:
+        # Small corpora are tried at once, unless looking up seems to pay.
         patch.setattr("thresher.query.plan.Planner._expected", lambda *_: 1.0)
         patch.setattr("thresher.query.plan.TRYING", 1e12)
+        patch.setattr("thresher.query.plan.ASKING", asking)
         check(corpus, pattern + ending, folder)
 
 
@@ -245,7 +249,9 @@ wholes = st.sampled_from(
         "", ":: a.pos = matchend.pos", ":: match.word != matchend.word", ":: int(match.doc_year) < 2001",
         ':: a.pos != "N" & a.doc_id = matchend.doc_id', ":: distance(a, matchend) <= 2",
         ":: distabs(matchend, a) > 1",
-        ":: f(a.word) > 2 | a.p_n = \"1\"", ":: !(a.word = match.word)"
+        ":: f(a.word) > 2 | a.p_n = \"1\"", ":: !(a.word = match.word)",
+        ":: int(a.word) = int(matchend.word)", ":: int(a.doc_year) = int(match.doc_year)",
+        ":: strlen(a.word) = strlen(match.word)",
     ]
 )  # fmt: skip
 
@@ -257,14 +263,18 @@ wholes = st.sampled_from(
         st.tuples(labelled, gaps, bound, gaps),
         st.tuples(gaps, labelled, bound),
         st.tuples(labelled, bound, bound),
+        st.tuples(bound, labelled, bound, labelled),
     ),
     whole=wholes,
     ending=endings,
+    asking=prices,
 )
 def test_labels_stand_where_they_were_set(
-    corpus: Documents, parts: tuple[str, ...], whole: str, ending: str, folder: Path
+    corpus: Documents, parts: tuple[str, ...], whole: str, ending: str, asking: float, folder: Path
 ) -> None:
-    check(corpus, " ".join([*parts, whole]) + ending, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thresher.query.plan.ASKING", asking)
+        check(corpus, " ".join([*parts, whole]) + ending, folder)
 
 
 @SLOW
@@ -454,6 +464,14 @@ def test_what_stands_right_behind_a_match_is_seen(
         ("x", [[[("b", "N"), *[("c", "V")] * 4000]]]),
     ]
     assert found(new_segment(corpus, folder), query, "longest") == spans
+
+
+def test_a_match_that_another_excludes_stays_out_in_the_next_stretch(folder: Path) -> None:
+    words = ["c"] * 100
+    words[50] = words[56] = "a"  # the second match reaches beyond the first 64 positions
+    words[58] = "b"  # ends where the first does
+    corpus: Documents = [("x", [[[(word, "N") for word in words]]])]
+    assert found(new_segment(corpus, folder), '("a" []{8} | "b")', "standard") == [(50, 58), (56, 64)]
 
 
 def test_a_tag_alone_matches_nothing(folder: Path) -> None:

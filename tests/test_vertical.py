@@ -163,6 +163,25 @@ def test_columns_have_the_names_they_are_given() -> None:
     assert records(document) == [Token(("a", "b", "")), Token(("c", "", ""))]
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("word",), [("a",), ("<",), ("d",), ("g",)]),
+        (("word", "tag"), [("a", "b"), ("<", "X"), ("d", "e"), ("g", "")]),
+    ],
+)
+def test_of_more_columns_than_are_named_the_first_are_taken(
+    names: tuple[str, ...], expected: list[tuple[str, ...]]
+) -> None:
+    text = "<s>\na\tb\tc\n<\tX\t<\n</s>\nd\te\tf\tmore\ng\n"
+    (document,) = vert(text, attributes=names)
+    tokens = [record.values for record in records(document) if isinstance(record, Token)]
+    assert tokens == expected
+    told = remarks(text, attributes=names)
+    assert "1 × a file with more columns than --attributes names: the first are taken" in told
+    assert ("1 × a line with more or fewer columns" in told) == (len(names) > 1)
+
+
 @pytest.mark.parametrize("columns", [2, 4, 12])
 def test_columns_that_have_no_usual_names_must_be_named(columns: int) -> None:
     with pytest.raises(ImportFault, match=rf"a.vert, line 3 has {columns} columns.*--attributes word,"):

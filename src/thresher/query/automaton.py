@@ -14,20 +14,24 @@ from numba import types
 from numpy.typing import NDArray
 
 from thresher.query import bits
-from thresher.query.columns import NEW_SHORTS, translated
+from thresher.query.columns import COLUMN, bare_column, number_at, translated
 from thresher.query.match import Places
-from thresher.query.packing import IDS, NEW_STARTS, NEW_WORDS, ONE, Ids, Starts, Words
+from thresher.query.packing import IDS, NEW_STARTS, NEW_WORDS, ONE, Bytes, Ids, Starts, Words
 from thresher.query.program import NONE, Program, Step
-from thresher.query.tables import COLUMN, NOWHERE, bare_column, type_at
+from thresher.query.tables import NOWHERE
+from thresher.read.scan.kernel import BYTES as NEW_BYTES
 from thresher.read.scan.kernel import NUMBER, bare, kernel
 
 MOST_SIGNS = 1 << 13
 MOST_STATES = 1 << 11
+NARROW = 1 << 8  # classes that a byte can tell apart
 _DEAD, _START = 0, 1
 _UNKNOWN = -1
 
 # what a way knows of a structure that it has opened: nothing, that it just began, that it is in it or has left it
 _NOT_OPENED, _JUST_OPENED, _INSIDE, _LEFT = range(4)
+
+_CLASSES = types.Array(types.uint16, 1, "C")
 
 Way = tuple[int, tuple[int, ...]]
 
@@ -57,11 +61,13 @@ class Automaton:
     def is_too_large(self) -> bool:
         return len(self._ways) > MOST_STATES
 
-    def classes_at(self, start: int, end: int) -> NDArray[np.uint16]:
-        """The class of every token from a position to before another."""
+    def classes_at(self, start: int, end: int) -> Bytes:
+        """The class of every token from a position to before another; nothing if there are too many classes."""
         conditions = self._program.conditions
+        if self._behind_all > NARROW:
+            return np.zeros(0, np.uint8)
         if not all(map(conditions.has_planes, self._program.types)):
-            return translated(conditions.segment.column, self._classes, start, end)
+            return translated(conditions.segment.column, self._classes.astype(np.uint8), start, end)
         sets = [conditions.positions(condition, start, end) for condition in self._program.types]
         return bits.numbers(sets, end - start)
 
@@ -70,7 +76,7 @@ class Automaton:
         candidates: Ids,
         limits: Starts,
         places: Places,
-        classes_at: NDArray[np.uint16],
+        classes_at: Bytes,
         *,
         latest: bool,
     ) -> Starts | None:
@@ -170,7 +176,7 @@ def _classes(program: Program) -> NDArray[np.uint16]:
 
 
 @kernel(
-    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, NEW_SHORTS, NEW_SHORTS, NUMBER, NUMBER, NEW_WORDS, NUMBER,
+    NUMBER, IDS, NEW_STARTS, NUMBER, NUMBER, COLUMN, _CLASSES, NEW_BYTES, NUMBER, NUMBER, NEW_WORDS, NUMBER,
     types.Array(types.int32, 1, "C"), NUMBER, NUMBER, NEW_STARTS, NEW_STARTS,
 )  # fmt: skip
 def _run(
@@ -180,7 +186,7 @@ def _run(
     size: int,
     whole_column: Any,
     classes: NDArray[np.uint16],
-    classes_at: NDArray[np.uint16],
+    classes_at: Bytes,
     shift: int,
     start: int,
     places: Words,
@@ -204,7 +210,7 @@ def _run(
             offset = position - start
             sign = np.int64(end_class)
             if position < size:
-                sign = np.int64(known[offset] if is_known else class_of[type_at(column, position)])
+                sign = np.int64(known[offset] if is_known else class_of[number_at(column, position)])
             sign <<= shift
             for row in range(shift):
                 here = place_bits[row * words + (offset >> 6)]

@@ -6,9 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thresher.query.columns import NEW_SHORTS, Shorts
-from thresher.query.packing import IDS, LAST, NEW_IDS, NEW_WORDS, ONE, SIX, WORDS, Ids, Words, first_one
-from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
+from thresher.query.packing import (
+    IDS,
+    LAST,
+    NEW_IDS,
+    NEW_WORDS,
+    ONE,
+    SIX,
+    WORDS,
+    Bytes,
+    Ids,
+    Words,
+    first_one,
+)
+from thresher.read.scan.kernel import NOTHING, NUMBER, inner, kernel
 
 
 def nobody(size: int) -> Words:
@@ -111,15 +122,29 @@ def fill(firsts: Ids, nexts: Ids, start: int, end: int, bits: Words) -> None:
     _fill(firsts, nexts, start, end, bits)
 
 
-@kernel(NOTHING, WORDS, NUMBER, NEW_SHORTS)
-def _spread(bits: Words, place: int, found: Shorts) -> None:
-    for number in range(np.uint64(len(found))):
-        found[number] |= (bits[number >> SIX] >> (number & LAST) & ONE) << np.uint64(place)
+@inner
+def _eight(bits):
+    """Eight bits as eight bytes, each 0 or 1."""
+    # Each byte gets one of the bits at its own place, and what it lacks for the highest bit to tell.
+    one_each = bits * np.uint64(0x0101010101010101) & np.uint64(0x8040201008040201)
+    return (one_each + np.uint64(0x00406070787C7E7F)) >> np.uint64(7) & np.uint64(0x0101010101010101)
 
 
-def numbers(sets: Sequence[Words], size: int) -> Shorts:
-    """For each of so many positions a number that has a bit for every set that it is in."""
-    found = np.zeros(size, np.uint16)
-    for place, one in enumerate(sets):
-        _spread(one, place, found)
-    return found
+@kernel(NOTHING, WORDS, NUMBER, NEW_WORDS)
+def _spread(sets: Words, count: int, found: Words) -> None:
+    """Numbers of eight positions in each word."""
+    length = len(found) >> 3
+    for number in range(len(found)):
+        told = np.uint64(0)
+        for place in range(count):
+            word = sets[place * length + (number >> 3)]
+            told |= _eight(word >> np.uint64((number & 7) << 3) & np.uint64(255)) << np.uint64(place)
+        found[number] = told
+
+
+def numbers(sets: Sequence[Words], size: int) -> Bytes:
+    """For each of so many positions a number with a bit for every set that it is in; eight sets at most."""
+    length = (size >> 6) + 1
+    found = np.empty(length << 3, np.uint64)
+    _spread(np.concatenate([nobody(0)[:0], *(one[:length] for one in sets)]), len(sets), found)
+    return found.view(np.uint8)[:size]

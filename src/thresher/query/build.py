@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from thresher.query import lexicon
 from thresher.query.columns import counted, pack_column
-from thresher.query.interner import Interner
+from thresher.query.interner import Interner, Texts
 from thresher.query.packing import Ids, Starts
 from thresher.query.planes import WIDEST, pack_planes
 from thresher.query.postings import pack_postings
@@ -100,7 +100,7 @@ class Gatherer:
         lines = self._interner.lines()
         ids = np.concatenate([*self._ids, np.zeros(0, np.uint32)])
         self._ids.clear()
-        attributes, ranks = _ranked(lines, np.bincount(ids, minlength=len(lines)), self.attributes)
+        attributes, ranks = _ranked(lines, counted(ids, len(lines)), self.attributes)
         if self._lowercase:  # it depends on the word alone, so there are no more types than before
             attributes[LOWERCASE] = _lowered(attributes[self.attributes[0]])
         lengths = np.array(self._lengths, np.int64)
@@ -120,29 +120,39 @@ class Gatherer:
         )
 
 
-def _ranked(
-    lines: Sequence[bytes], counts: NDArray[np.int64], names: tuple[str, ...]
-) -> tuple[dict[str, TypeValues], Ids]:
-    """The types of lines, the most frequent first, and the number of its type for each line."""
-    width, tabs = len(names), len(names) - 1
-    owners = [
-        line if line.count("\t") == tabs else "\t".join((*line.split("\t"), *[""] * width)[:width])
-        for line in b"\n".join(lines).decode().split("\n")
-    ]
-    frequencies: dict[str, int] = {}
-    for line, count in zip(owners, counts.tolist(), strict=False):
-        if count:
-            frequencies[line] = frequencies.get(line, 0) + count
-    # No letter comes before the tab, so lines are in the order of their values; equals stay in it.
-    ordered = sorted(sorted(frequencies), key=frequencies.__getitem__, reverse=True)
-    ranks = {line: number for number, line in enumerate(ordered)}
-    columns = zip(*(line.split("\t") for line in ordered), strict=True)
-    attributes = {name: _type_values(column) for name, column in zip(names, columns, strict=False)}
-    return attributes, np.array([ranks.get(line, 0) for line in owners], np.uint32)
+def _ranked(lines: Texts, counts: Ids, names: tuple[str, ...]) -> tuple[dict[str, TypeValues], Ids]:
+    """The types of lines, the most frequent first, and the number of its type for each line that is a token."""
+    (tokens,) = np.nonzero(counts)
+    told = _completed(lines.take(tokens), len(names)).dictionary_encode()
+    owners, distinct = np.asarray(told.indices, np.int64), told.dictionary
+    frequencies = np.bincount(owners, weights=counts[tokens], minlength=len(distinct)).astype(np.int64)
+    # No letter comes before the tab, so lines are in the order of their values.
+    order = pc.sort_indices(
+        pa.table({"frequency": frequencies, "line": distinct}),
+        sort_keys=[("frequency", "descending"), ("line", "ascending")],
+    )
+    values = cast(Texts, pc.split_pattern(distinct.take(order), "\t").flatten())
+    attributes = {
+        name: _type_values(values.take(np.arange(place, len(values), len(names))))
+        for place, name in enumerate(names)
+    }
+    places = np.empty(len(distinct), np.uint32)
+    places[np.asarray(order, np.int64)] = np.arange(len(distinct), dtype=np.uint32)
+    ranks = np.zeros(len(lines), np.uint32)
+    ranks[tokens] = places[owners]
+    return attributes, ranks
 
 
-def _type_values(by_type: Sequence[str]) -> TypeValues:
-    told = pa.array(by_type, pa.string()).dictionary_encode()
+def _completed(lines: Texts, width: int) -> Texts:
+    """Lines of so many values each: the others are cut, or filled up with empty ones."""
+    if (np.asarray(pc.count_substring(lines, "\t")) == width - 1).all():
+        return lines
+    values = [line.split("\t") for line in cast(list[str], lines.to_pylist())]
+    return pa.array(["\t".join([*one, *[""] * width][:width]) for one in values], pa.large_string())
+
+
+def _type_values(by_type: Texts) -> TypeValues:
+    told = by_type.dictionary_encode()
     order = np.asarray(pc.sort_indices(told.dictionary), np.int64)  # by bytes, as Python does by letters
     numbers = np.empty(len(order), np.uint32)
     numbers[order] = np.arange(len(order), dtype=np.uint32)
@@ -199,31 +209,29 @@ class Moves:
         return Regions((regions.firsts + shifts)[stay], (regions.nexts + shifts)[stay], attributes)
 
 
-def _regions(lines: Sequence[bytes], events: Sequence[Ids], places: Sequence[Starts]) -> dict[str, Regions]:
+def _regions(lines: Texts, events: Sequence[Ids], places: Sequence[Starts]) -> dict[str, Regions]:
     """The structures that events open and close, which they do in pairs."""
     every = np.concatenate([*events, np.zeros(0, np.uint32)])
     where = np.concatenate([*places, np.zeros(0, np.int64)])
-    kinds = np.unique(every).tolist()
-    names = {kind: lines[kind][1:].split(b"\t", 1)[0].decode() for kind in kinds}
+    kinds = np.unique(every)
+    tags = dict(zip(kinds.tolist(), cast(list[str], lines.take(kinds).to_pylist()), strict=True))
+    names = {kind: tag[1:].split("\t", 1)[0] for kind, tag in tags.items()}
     found: dict[str, Regions] = {}
     for name in sorted(set(names.values())):
-        ours = [kind for kind in kinds if names[kind] == name]
-        opens = np.isin(every, [kind for kind in ours if lines[kind][:1] == OPENS.encode()])
-        closes = np.isin(every, [kind for kind in ours if lines[kind][:1] == CLOSES.encode()])
+        ours = [kind for kind in tags if names[kind] == name]
+        opens = np.isin(every, [kind for kind in ours if tags[kind].startswith(OPENS)])
+        closes = np.isin(every, [kind for kind in ours if tags[kind].startswith(CLOSES)])
         firsts, nexts = where[opens], where[closes]
         full = nexts > firsts
-        attributes = _tag_attributes(every[opens][full], lines)
+        attributes = _tag_attributes(every[opens][full], tags)
         found[name] = Regions(firsts[full], nexts[full], attributes)
     return {name: regions for name, regions in found.items() if len(regions.firsts)}
 
 
-def _tag_attributes(opened: Ids, lines: Sequence[bytes]) -> dict[str, pa.Array[Any]]:
+def _tag_attributes(opened: Ids, tags: Mapping[int, str]) -> dict[str, pa.Array[Any]]:
     """The attributes of structures, by the tags that opened them."""
     kinds, numbers = np.unique(opened, return_inverse=True)
-    told = [
-        dict(part.partition("=")[::2] for part in lines[kind].decode().split("\t")[1:])
-        for kind in kinds.tolist()
-    ]
+    told = [dict(part.partition("=")[::2] for part in tags[kind].split("\t")[1:]) for kind in kinds.tolist()]
     names = sorted({name for attributes in told for name in attributes})
     return {
         name: pa.array([attributes.get(name, "") for attributes in told], pa.string()).take(numbers)

@@ -39,7 +39,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 FUNCTIONS = "f(word), int(value), strlen(word), distance(a, b), distabs(a, b), lbound(s), rbound(s)"
 
 # What finding positions costs, in nanoseconds, as measured.
-PER_SCANNED, PER_SHORT, PER_LIST, PER_POSTING = 2.5, 1.0, 20.0, 2.5
+PER_SCANNED, PER_SHORT, PER_LIST, PER_POSTING, PER_PLANES, PER_VALUE = 2.5, 1.0, 20.0, 2.5, 0.1, 0.03
 
 
 FEW = 10_000  # values that an expression can be asked of at once
@@ -237,32 +237,46 @@ class Conditions:
             assert attribute.planes
             planes.mark(attribute.planes, wanted, start, end, found)
             return found
-        wanted_types = self.types(condition)
-        segment = self.segment
-        share = (end - start) / max(segment.size, 1)
-        if self.frequency(condition) * 2 > segment.size:
-            # The fewer there are to find, the better: find the others.
-            self._mark(~wanted_types, start, end, share, found)
-            return bits.everybody(end - start) & ~found
-        self._mark(wanted_types, start, end, share, found)
-        return found
+        rare, is_other = self._rarer(condition)
+        self._mark(rare, start, end, found)
+        return bits.everybody(end - start) & ~found if is_other else found
 
-    def _mark(self, wanted: Mask, start: int, end: int, share: float, found: Words) -> None:
+    def _rarer(self, condition: tree.Condition) -> tuple[Mask, bool]:
+        """The types that a condition holds for, or the others if there are fewer tokens of them to find."""
+        is_other = self.frequency(condition) * 2 > self.segment.size
+        return (~self.types(condition) if is_other else self.types(condition)), is_other
+
+    def _mark(self, wanted: Mask, start: int, end: int, found: Words) -> None:
         segment = self.segment
         listed = np.flatnonzero(wanted[LISTED:]).astype(np.uint32)
-        has_short = bool(wanted[:LISTED].any())
-        occurrences = int(segment.postings.counts[listed].sum(dtype=np.int64)) * share
-        reading = PER_LIST * len(listed) + PER_POSTING * occurrences + PER_SHORT * has_short * (end - start)
         table: Bytes = wanted.view(np.uint8)
-        if reading > PER_SCANNED * (end - start):
+        if self._reading(wanted, listed, start, end) > PER_SCANNED * (end - start):
             columns.mark(segment.column, table, start, end, found)
             return
-        if has_short:
+        if wanted[:LISTED].any():
             short = np.zeros(LISTED, np.uint8)
             short[: len(table)] = table[:LISTED]
             columns.mark_short(segment.column, short, start, end, found)
         if len(listed):
             postings.mark(segment.postings, listed, start, end, found)
+
+    def _reading(self, wanted: Mask, listed: Ids, start: int, end: int) -> float:
+        """What it costs to find positions without a look at each."""
+        share = (end - start) / max(self.segment.size, 1)
+        occurrences = int(self.segment.postings.counts[listed].sum(dtype=np.int64)) * share
+        short = PER_SHORT * (end - start) if wanted[:LISTED].any() else 0.0
+        return PER_LIST * len(listed) + PER_POSTING * occurrences + short
+
+    def cost(self, condition: tree.Condition, start: int, end: int) -> float:
+        """About how many nanoseconds it takes to find the positions of a condition."""
+        if not self.is_about_types(condition):
+            return PER_SCANNED * (end - start)
+        if narrow := self._narrow(condition):
+            wanted, every = int(np.count_nonzero(narrow[1])), len(narrow[1])
+            return (PER_PLANES + PER_VALUE * min(wanted, every - wanted)) * (end - start)
+        rare, _ = self._rarer(condition)
+        listed = np.flatnonzero(rare[LISTED:]).astype(np.uint32)
+        return min(self._reading(rare, listed, start, end), PER_SCANNED * (end - start))
 
     def has_planes(self, condition: tree.Condition) -> bool:
         """Whether the positions of a condition are told by few operations on bits."""

@@ -6,22 +6,39 @@ A line that begins with one of two control characters opens or closes a structur
 from __future__ import annotations
 
 import os
-from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
 
-from thresher.query.packing import BYTES, NEW_IDS, NEW_STARTS, NEW_WORDS, Bytes, Ids, Starts, Words
+from thresher.query.packing import (
+    BYTES,
+    NEW_IDS,
+    NEW_STARTS,
+    NEW_WORDS,
+    Bytes,
+    Ids,
+    Starts,
+    Words,
+    eight_bytes,
+    first_one,
+    mask_of,
+)
 from thresher.read.scan.kernel import BYTES as NEW_BYTES
-from thresher.read.scan.kernel import NUMBER, kernel
+from thresher.read.scan.kernel import NUMBER, inner, kernel
 from thresher.store.lines import CLOSES, OPENS
 
 _OPENS, _CLOSES = ord(OPENS), ord(CLOSES)
 _LINE_END = 10
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
+_ONES, _TOPS, _LINE_ENDS = (np.uint64(byte * 0x0101010101010101) for byte in (0x01, 0x80, _LINE_END))
 
 # where the counters stand
 _ENTRIES, _POOLED, _TOKENS, _EVENTS = range(4)
+
+
+# A text of more than 2 GB has no room in Arrow's other arrays.
+Texts = pa.LargeStringArray
 
 
 class Found(NamedTuple):
@@ -50,7 +67,7 @@ class Interner:
     def add(self, lines: bytes) -> Found:
         """The numbers of all lines of a text; each ends with a line end."""
         source = np.frombuffer(lines, np.uint8)
-        room = lines.count(b"\n")
+        room = len(lines) // 2 + 1  # a line has a byte and an end; what is not written to takes no memory
         tokens, events = np.empty(room, np.uint32), np.empty(room, np.uint32)
         places = np.empty(room, np.int64)
         self._counters[_TOKENS] = self._counters[_EVENTS] = 0
@@ -65,11 +82,10 @@ class Interner:
         token_count, event_count = int(self._counters[_TOKENS]), int(self._counters[_EVENTS])
         return Found(tokens[:token_count].copy(), events[:event_count].copy(), places[:event_count].copy())
 
-    def lines(self) -> list[bytes]:
+    def lines(self) -> Texts:
         """The distinct lines, by their numbers."""
-        ends = self._ends[: len(self) + 1].tolist()
-        pool = self._pool.tobytes()
-        return [pool[start:end] for start, end in pairwise(ends)]
+        ends, pool = (pa.py_buffer(array.data) for array in (self._ends[: len(self) + 1], self._pool))
+        return cast(Texts, pa.LargeStringArray.from_buffers(len(self), ends, pool))
 
     def _grow(self, more: int) -> None:
         """Make room where it has run out: for entries, or for a text of so many bytes."""
@@ -83,6 +99,55 @@ class Interner:
         else:
             self._pool = np.concatenate([self._pool, np.zeros(max(len(self._pool), more), np.uint8)])
         assert pooled <= len(self._pool)
+
+
+@inner
+def _mixed(hashed, word):
+    """A hash of all that went into another, and of a word."""
+    hashed = (hashed ^ word) * _PRIME
+    return hashed ^ hashed >> np.uint64(29)
+
+
+@inner
+def _line_ends(word):
+    """A word in which the lowest bit that is set belongs to the first byte that is a line end; 0 if none is."""
+    other = word ^ _LINE_ENDS
+    return (other - _ONES) & ~other & _TOPS
+
+
+@inner
+def _line(source, start, seed):
+    """Where a line ends that begins at a place, and its hash."""
+    size, end = len(source), start
+    hashed, rest = np.uint64(seed), np.uint64(0)
+    while end + 8 <= size:
+        word = eight_bytes(source, end)
+        stop = _line_ends(word)
+        if stop:
+            length = first_one(stop) >> np.uint64(3)
+            rest = word & mask_of(length << np.uint64(3))
+            return end + np.int64(length), _mixed(hashed, rest)
+        hashed = _mixed(hashed, word)
+        end += 8
+    place = np.uint64(0)
+    while end < size and source[end] != _LINE_END:
+        rest |= np.uint64(source[end]) << place
+        place += np.uint64(8)
+        end += 1
+    return end, _mixed(hashed, rest)
+
+
+@inner
+def _are_same(pool, first, source, start, length):
+    """Whether so many bytes are the same in two places."""
+    same = 0
+    while same + 8 <= length:
+        if eight_bytes(pool, first + same) != eight_bytes(source, start + same):
+            return False
+        same += 8
+    while same < length and pool[first + same] == source[start + same]:
+        same += 1
+    return same == length
 
 
 @kernel(NUMBER, NEW_STARTS, NEW_STARTS)
@@ -117,12 +182,7 @@ def _intern(
     entries, pooled, token_count, event_count = counters[0], counters[1], counters[2], counters[3]
     size, last_slot = len(source), len(slots) - 1
     while start < size:
-        hashed = np.uint64(seed)
-        end = start
-        while end < size and source[end] != _LINE_END:
-            hashed = (hashed ^ np.uint64(source[end])) * _PRIME
-            hashed ^= hashed >> np.uint64(29)
-            end += 1
+        end, hashed = _line(source, start, seed)
         length = end - start
         if length == 0:
             start = end + 1
@@ -130,13 +190,9 @@ def _intern(
         slot = np.int64(hashed) & last_slot
         entry = slots[slot]
         while entry >= 0:
-            if hashes[entry] == hashed and ends[entry + 1] - ends[entry] == length:
-                first = ends[entry]
-                same = 0
-                while same < length and pool[first + same] == source[start + same]:
-                    same += 1
-                if same == length:
-                    break
+            is_as_long = hashes[entry] == hashed and ends[entry + 1] - ends[entry] == length
+            if is_as_long and _are_same(pool, ends[entry], source, start, length):
+                break
             slot = (slot + 1) & last_slot
             entry = slots[slot]
         if entry < 0:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from thresher.query.expressions import Expression, compiled, quoted
@@ -62,9 +63,10 @@ def build(values: Sequence[str]) -> Lexicon:
         for number, value in enumerate(values)
         if not value.isascii() and (bare := strip(value)) != value
     ]
+    texts = pa.array(values, pa.string())
     return Lexicon(
-        pa.array(values, pa.string()),
-        _index(values),
+        texts,
+        _index(texts),
         pa.array([bare for _, bare in stripped], pa.string()),
         np.array([number for number, _ in stripped], np.uint32),
     )
@@ -82,10 +84,19 @@ def fold(value: str) -> str:
     return value.lower() if value.isascii() else value.translate(_FOLDED)
 
 
-def _index(values: Sequence[str]) -> Trigrams:
-    encoded = [f"{FIRST}{fold(value)}{LAST}".encode() for value in values]
-    source = np.frombuffer(b"".join(encoded), np.uint8).astype(np.uint32)
-    owners = np.repeat(np.arange(len(values), dtype=np.uint64), [len(value) for value in encoded])
+def _folded(values: pa.StringArray) -> pa.StringArray:
+    """All values folded; those in ASCII, which are most, at once."""
+    is_other = pc.invert(pc.string_is_ascii(values))
+    others = [fold(value) for value in cast(list[str], values.filter(is_other).to_pylist())]
+    folded = pc.replace_with_mask(pc.ascii_lower(values), is_other, pa.array(others, pa.string()))
+    return cast(pa.StringArray, folded)
+
+
+def _index(values: pa.StringArray) -> Trigrams:
+    join: Any = pc.binary_join_element_wise
+    offsets, text = _buffers(join(FIRST, _folded(values), LAST, ""))
+    source = text.astype(np.uint32)
+    owners = np.repeat(np.arange(len(values), dtype=np.uint64), np.diff(offsets))
     (places,) = np.nonzero(owners[: 1 - GRAM] == owners[GRAM - 1 :])  # three bytes of one value
     grams = source[places] << 16 | source[places + 1] << 8 | source[places + 2]
     pairs = np.sort(grams.astype(np.uint64) << np.uint64(32) | owners[places] // np.uint64(BLOCK))

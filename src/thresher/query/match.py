@@ -13,24 +13,22 @@ from numba import types
 from numpy.typing import NDArray
 
 from thresher.query import bits
-from thresher.query.columns import looked_up
+from thresher.query.columns import COLUMN, bare_column, number_at
 from thresher.query.conditions import overlapping
 from thresher.query.cql import CqlError
 from thresher.query.packing import IDS, NEW_STARTS, Bytes, Ids, Starts
-from thresher.query.program import END_PLACE, HERE_PLACE, MATCH_PLACE, NONE, WIDTH, Program, Rule, Step
+from thresher.query.program import WIDTH, Layout, Program, Step
+from thresher.query.rules import Rule
 from thresher.query.segment import Segment
 from thresher.query.tables import (
-    COLUMN,
     NOWHERE,
     RULE_WIDTH,
     TABLES,
     Tables,
-    bare_column,
     bare_tables,
     holds,
     is_in,
     region_at,
-    type_at,
 )
 from thresher.read.scan.kernel import BYTES as NEW_BYTES
 from thresher.read.scan.kernel import NUMBER, bare, inner, kernel
@@ -128,7 +126,7 @@ def _ends(
                     passes = position < limit if kind == _TOKEN else position < size
                     if passes and first >= 0:
                         if kind_here < 0:
-                            kind_here = type_at(column, position)
+                            kind_here = number_at(column, position)
                         passes = flags[first * kinds + kind_here] != 0
                     if passes and second >= 0:
                         passes = is_in(tables, second, position) != 0
@@ -193,25 +191,6 @@ def _ends(
             position += 1
         stamp += 1
     return crowded
-
-
-@kernel(NUMBER, IDS, NUMBER, IDS, NUMBER, IDS, NUMBER, NUMBER, NEW_BYTES)
-def _compare(
-    candidates: Ids,
-    start: int,
-    firsts: Ids,
-    first: int,
-    seconds: Ids,
-    second: int,
-    wants_same: int,
-    kept: Bytes,
-) -> int:
-    """Drop candidates whose numbers at two distances are the same, or not."""
-    for number in range(len(candidates)):
-        here = np.int64(candidates[number]) - start
-        is_same = firsts[here + first] == seconds[here + second]
-        kept[number] &= np.uint8(is_same == (wants_same != 0))
-    return 0
 
 
 @kernel(
@@ -281,7 +260,7 @@ class Matcher:
     def __init__(self, program: Program, segment: Segment, places: Places, end: int) -> None:
         """`end` is the first position that no match can reach."""
         self._program, self._segment, self._end = program, segment, end
-        self._height = max(map(len, program.rules), default=0) + 1  # of the stack: no rule needs more
+        self._height = max(map(len, program.rules.written), default=0) + 1  # of the stack: no rule needs more
         flags = np.zeros((len(program.types), segment.types), np.uint8)
         for row, condition in enumerate(program.types):
             flags[row] = program.conditions.types(condition)
@@ -293,14 +272,14 @@ class Matcher:
             places.bits.ravel(),
             places.bits.shape[1],
             self._rules(),
-            np.cumsum([0, *map(len, program.rules)]).astype(np.int64),
-            np.concatenate([np.zeros(0, np.int64), *program.type_numbers]),
+            np.cumsum([0, *map(len, program.rules.written)]).astype(np.int64),
+            np.concatenate([np.zeros(0, np.int64), *program.rules.type_numbers]),
             *self._regions(places.start, end),
         )
 
     def _rules(self) -> Starts:
         """All rules; the structures that they ask for come behind those of tags."""
-        rows = np.array([row for rule in self._program.rules for row in rule], np.int64).reshape(
+        rows = np.array([row for rule in self._program.rules.written for row in rule], np.int64).reshape(
             -1, RULE_WIDTH
         )
         rows[rows[:, 0] == Rule.OF_REGION, 2] += len(self._program.structures)
@@ -312,7 +291,7 @@ class Matcher:
         firsts, nexts, numbers = [nothing], [nothing], [nothing]
         for name, values in [
             *((name, None) for name in self._program.structures),
-            *self._program.region_numbers,
+            *self._program.rules.region_numbers,
         ]:
             structure = self._segment.structures[name]
             some = overlapping(structure, start, end)
@@ -344,51 +323,15 @@ class Matcher:
             )
         return Ends(ends, targets)
 
-    def keeps(self, candidates: Ids) -> NDArray[np.bool_]:
-        """Which candidates keep the rules of a pattern whose tokens are at one place each."""
-        program = self._program
-        rules = [*program.rule_offsets, (program.final_rule, 0)]
-        kept = np.ones(len(candidates), np.uint8)
-        if len(candidates) > (self._end - self._tables.start) * DENSE:
-            # Most positions are candidates: it is cheaper to look at all tokens beforehand.
-            rules = [
-                (rule, here) for rule, here in rules if not self._is_compared(rule, here, candidates, kept)
-            ]
-        *of_tokens, (final_rule, _) = rules if rules and rules[-1][1] == 0 else [*rules, (NONE, 0)]
-        if of_tokens or final_rule >= 0:
-            left = np.flatnonzero(kept)
-            again = np.empty(len(left), np.uint8)
-            _keeps(
-                candidates[left], program.length, tuple(self._segment.column), tuple(self._tables),
-                _flat(program.label_offsets), _flat(of_tokens), final_rule,
-                np.full(max(program.registers, 1), NOWHERE, np.int64), np.zeros(self._height, np.int64), again,
-            )  # fmt: skip
-            kept[left] = again
+    def keeps(self, candidates: Ids, layout: Layout) -> NDArray[np.bool_]:
+        """Which candidates keep the rules of a program that is laid out so."""
+        kept = np.empty(len(candidates), np.uint8)
+        _keeps(
+            candidates, layout.length, tuple(self._segment.column), tuple(self._tables), _flat(layout.labels),
+            _flat(layout.rules), layout.final_rule, np.full(self._program.registers + 1, NOWHERE, np.int64),
+            np.zeros(self._height, np.int64), kept,
+        )  # fmt: skip
         return kept.view(np.bool_)
-
-    def _is_compared(self, rule: int, here: int, candidates: Ids, kept: Bytes) -> bool:
-        """Whether a rule compares just two tokens by an attribute; then those that do not pass are dropped."""
-        program = self._program
-        rows = program.rules[rule] if rule >= 0 else []
-        if [kind for kind, _, _ in rows[:2]] != [Rule.OF_TYPE] * 2 or len(rows) != 3:
-            return False
-        if rows[2][0] not in (Rule.EQUAL, Rule.UNEQUAL):
-            return False
-        where = {
-            **dict(program.label_offsets),
-            HERE_PLACE: here,
-            MATCH_PLACE: 0,
-            END_PLACE: program.length - 1,
-        }
-        start, end = self._tables.start, min(self._end + 1, self._segment.size)
-        column = self._segment.column
-        (_, first, row), (_, second, other_row), (sign, _, _) = rows
-        tables = [program.type_numbers[number].astype(np.uint32) for number in (row, other_row)]
-        ours = looked_up(column, tables[0], start, end)
-        others = ours if row == other_row else looked_up(column, tables[1], start, end)
-        wants_same = int(sign == Rule.EQUAL)
-        _compare(candidates, start, ours, where[first], others, where[second], wants_same, kept)
-        return True
 
 
 def _flat(pairs: list[tuple[int, int]]) -> Starts:

@@ -43,6 +43,19 @@ def _instruction(name: str, *arguments: bool) -> Any:
     return intrinsic(typed)
 
 
+def _word_at(_context: Any, array: types.Array, _place: types.Type) -> tuple[Any, Callable[..., Any]]:
+    """How eight bytes from anywhere in an array are read as one word, the first being the lowest."""
+
+    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        first = context.make_array(signature.args[0])(context, builder, values[0]).data
+        where = builder.gep(first, [values[1]])
+        word = context.get_value_type(signature.return_type)
+        return builder.load(builder.bitcast(where, word.as_pointer()), align=1)
+
+    return types.uint64(array, types.int64), build
+
+
+eight_bytes: Any = intrinsic(_word_at)
 ones = _instruction("ctpop")  # how many bits of a word are set
 first_one = _instruction("cttz", True)  # the place of the lowest one, if there is one
 leading_zeros = _instruction("ctlz", True)  # how many bits above the highest one, if there is one

@@ -6,6 +6,7 @@ looked up only as long as that is cheaper than to try what is left.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Container, Sequence
 from functools import reduce
@@ -13,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thresher.query import bits, tree
+from thresher.query import bits, columns, tree
+from thresher.query.columns import Alike
 from thresher.query.conditions import Conditions
 from thresher.query.packing import Words
 from thresher.query.program import parts_of, strict_structures
@@ -22,8 +24,12 @@ from thresher.query.terms import mentions
 
 MOST_COPIES = 8  # of a repeated part that are looked at
 TRYING = 60.0  # nanoseconds that it takes to try a candidate, about
-LOOKING = 1.5  # … to look a position up
+ASKING = 12.0  # … to ask whether there is at a candidate what must be there
+COMPARING = 3.0  # … to compare two tokens
 BORDERING = 0.2  # … a border: structures are few
+ALIKE = (
+    0.1  # share of positions that are expected to have two tokens alike: what is rarer is looked up before
+)
 
 
 class Near(NamedTuple):
@@ -42,7 +48,7 @@ class OneOf(NamedTuple):
     needs: tuple[Need, ...]
 
 
-Need = Near | AllOf | OneOf
+Need = Near | Alike | AllOf | OneOf
 ANYTHING = AllOf(())
 
 
@@ -189,6 +195,8 @@ class Planner:
             case Near(what, least, most):
                 spread = (self._farthest or 500 if most is None else most) - least + 1
                 return min(self._frequency(what) * spread, size)
+            case Alike(is_same=is_same):
+                return (ALIKE if is_same else 1 - ALIKE) * size
             case AllOf(needs):
                 return min(map(self._expected, needs), default=size)
             case OneOf(needs):
@@ -206,6 +214,11 @@ class Planner:
         match need:
             case Near():
                 return self._near(need)
+            case Alike():
+                found = bits.nobody(self._size)
+                end = self._start + self._size
+                columns.mark_alike(self._conditions.segment.column, need, self._start, end, found)
+                return found
             case OneOf(needs):
                 parts = [self._found(one, exact) for one in needs]
                 if any(part is None for part in parts):
@@ -216,29 +229,61 @@ class Planner:
 
     def _all(self, needs: tuple[Need, ...], exact: bool) -> Words | None:
         ordered = sorted(_flat(needs), key=self._expected)
+        size = max(self._conditions.segment.size, 1)
         found: Words | None = None
         for need in ordered:
-            if not exact and self._expected(need) >= self._conditions.segment.size:
+            expected = self._expected(need)
+            if not exact and expected >= size:
                 continue
-            if found is not None and not exact:
-                kept = self._expected(need) / max(self._conditions.segment.size, 1)
-                if bits.count(found) * TRYING * (1 - kept) < self._cost(need):
+            if found is not None:
+                count = bits.count(found)
+                if not count:
+                    break
+                looking = self._cost(need)
+                asking = ASKING * count if self._can_be_asked(need) else math.inf
+                if not exact and count * TRYING * (1 - expected / size) < min(looking, asking):
+                    continue
+                if asking < looking:
+                    self._ask(need, found)
                     continue
             more = self._found(need, exact)
             if more is not None:
                 found = more if found is None else found & more
-                if not found.any():
-                    break
         return found
 
+    def _can_be_asked(self, need: Need) -> bool:
+        """Whether a look at one token, or at two, tells of a candidate whether it has what is needed."""
+        match need:
+            case Alike():
+                return True
+            case Near(what, least, most):
+                if isinstance(what, tree.Tag) or least != most:
+                    return False
+                return self._conditions.is_about_types(what)
+        return False
+
+    def _ask(self, need: Need, candidates: Words) -> None:
+        """Leave those candidates that have what is needed."""
+        column = self._conditions.segment.column
+        match need:
+            case Alike():
+                columns.keep_alike(column, need, self._start, candidates)
+            case Near(what, distance):
+                assert not isinstance(what, tree.Tag)
+                wanted = self._conditions.types(what).view(np.uint8)
+                columns.keep(column, wanted, self._start, distance, candidates)
+
     def _cost(self, need: Need) -> float:
+        """About how many nanoseconds it takes to look up all positions of a need."""
         match need:
             case Near(what) if what in self._known:
                 return 0.0
-            case Near(tree.Tag()):
-                return BORDERING * self._reach
-            case Near():
-                return LOOKING * self._reach
+            case Near(what):
+                if isinstance(what, tree.Tag):
+                    return BORDERING * self._reach
+                return self._conditions.cost(what, self._start, self._start + self._reach)
+            case Alike():
+                return COMPARING * self._size
             case AllOf(needs) | OneOf(needs):
                 return sum(map(self._cost, needs))
 

@@ -6,21 +6,20 @@ positions that it may stand at, rules about labels.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from enum import IntEnum
-from typing import NamedTuple, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from thresher.query import tree
+from thresher.query.columns import Alike
 from thresher.query.conditions import Conditions
 from thresher.query.cql import CqlError
 from thresher.query.packing import Words
+from thresher.query.rules import END_PLACE, HERE_PLACE, MATCH, MATCH_PLACE, MATCHEND, Rules, numbered
 from thresher.query.terms import bare_names, comparisons_in, labels_in, mentions
 
 LONGEST_PROGRAM = 20_000  # steps
-MATCH, MATCHEND, TARGET = "match", "matchend", "target"
+TARGET = "target"
 WIDTH = 6  # numbers of a step
 NONE = -1  # in place of a number: there is none
 
@@ -38,48 +37,28 @@ class Step(IntEnum):
     DONE = 7
 
 
-class Rule(IntEnum):
-    """What a rule about labels does with numbers on a stack."""
-
-    NUMBER = 0  # put one there
-    OF_TYPE = 1  # one by the type of a token
-    OF_REGION = 2  # one by the structure round a token
-    PLACE = 3  # the position of a token
-    IS_AMONG = 4  # whether a token is at one of some positions
-    MINUS = 5
-    DISTANCE = 6
-    EQUAL = 7
-    UNEQUAL = 8
-    LESS = 9
-    MORE = 10
-    AT_MOST = 11
-    AT_LEAST = 12
-    BOTH = 13
-    EITHER = 14
-    NOT = 15
-    IS_SET = 16  # whether a label stands anywhere
-
-
-HERE_PLACE, MATCH_PLACE, END_PLACE = -1, -2, -3  # places that are no labels
-_SIGNS = {
-    "=": Rule.EQUAL,
-    "!=": Rule.UNEQUAL,
-    "<": Rule.LESS,
-    ">": Rule.MORE,
-    "<=": Rule.AT_MOST,
-    ">=": Rule.AT_LEAST,
-}
-
-
-Item = TypeVar("Item")
-
-
 class Asked(NamedTuple):
     """What a token is asked for, by numbers in the tables of a program."""
 
     types: int = NONE
     places: int = NONE
     rule: int = NONE
+
+
+class Layout(NamedTuple):
+    """How far from the beginning of a match everything is."""
+
+    length: int
+    target: int | None
+    labels: list[tuple[int, int]]  # registers, and where they are set
+    alike: list[Alike]  # rules that just compare two tokens
+    rules: list[tuple[int, int]]  # other rules of tokens, and where those are
+    final_rule: int
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there are rules that do more than compare two tokens."""
+        return bool(self.rules) or self.final_rule != NONE
 
 
 class Program:
@@ -90,9 +69,6 @@ class Program:
         self.steps: list[tuple[int, ...]] = []
         self.types: dict[tree.Condition, int] = {}  # conditions on types, with their numbers
         self.places: dict[tree.Condition | tree.Tag, int] = {}  # … on positions, and tags that stand there
-        self.rules: list[list[tuple[int, int, int]]] = []
-        self.type_numbers: list[NDArray[np.int64]] = []
-        self.region_numbers: list[tuple[str, NDArray[np.int64]]] = []
         self.structures: dict[str, int] = {}  # whose ends are remembered
         used = labels_in(find.condition) | _labels_of_tokens(find.pattern)
         used |= _bare_labels(find.condition, find.pattern)
@@ -100,13 +76,14 @@ class Program:
         for label in used - self._labels.keys() - {MATCH, MATCHEND}:
             raise CqlError(f"no token has the label {label}; write {label}:[…] in the pattern")
         self.registers = len(self._labels)
+        self.rules = Rules(conditions, self._labels, self.places)
         self._strict = strict_structures(find.pattern)
         self.ends_remembered: list[int] = []  # by register that is no label: where its structures end
         self._memory: dict[str, int] = {}
         for name in self._strict:
             self._memory[name] = self._remember(name)
         self._emit(find.pattern)
-        self.final_rule = self._rule(find.condition) if find.condition is not None else NONE
+        self.final_rule = self.rules.add(find.condition) if find.condition is not None else NONE
         self._step(Step.DONE)
 
     @property
@@ -122,41 +99,45 @@ class Program:
     @property
     def has_rules(self) -> bool:
         """Whether labels must be kept to tell a match."""
-        return bool(self.rules)
+        return bool(self.rules.written)
 
     @property
     def target(self) -> int:
         """The register that has the place of the target."""
         return self._labels.get(TARGET, NONE)
 
-    @property
-    def target_offset(self) -> int | None:
-        """How far from the beginning the target is, if all steps are one after the other."""
-        return next((place for place, step in self._tokens() if step[5] != NONE), None)
+    def layout(self) -> Layout | None:
+        """Where everything is, for steps that come one after the other.
 
-    @property
-    def rule_offsets(self) -> list[tuple[int, int]]:
-        """The rules of tokens and how far from the beginning these are, if all steps are one after the other."""
-        return [(step[3], place) for place, step in self._tokens() if step[3] != NONE]
-
-    @property
-    def label_offsets(self) -> list[tuple[int, int]]:
-        """The registers of labels and how far from the beginning these are, if steps are one after the other."""
-        return [
-            (register, place) for place, step in self._tokens() for register in step[4:] if register != NONE
-        ]
-
-    @property
-    def length(self) -> int:
-        """How many tokens there are, if all steps are one after the other."""
-        return sum(step[0] == Step.TOKEN for step in self.steps)
-
-    def _tokens(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        None if a label is set twice, or asked for before it is set: then it is not at one place.
+        """
+        labels: dict[int, int] = {}
+        alike, rules = [], []
         place = 0
-        for step in self.steps:
-            if step[0] in (Step.TOKEN, Step.AHEAD):
-                yield place, step
-            place += step[0] == Step.TOKEN
+        for kind, _, _, rule, *registers in self.steps:
+            if kind not in (Step.TOKEN, Step.AHEAD):
+                continue
+            if rule != NONE:
+                if not self.rules.labels_of(rule) <= labels.keys():
+                    return None
+                places = {**labels, HERE_PLACE: place, MATCH_PLACE: 0, END_PLACE: place}
+                if compared := self.rules.alike(rule, places):
+                    alike.append(compared)
+                else:
+                    rules.append((rule, place))
+            for register in registers:
+                if register in labels:
+                    return None
+                if register != NONE:
+                    labels[register] = place
+            place += kind == Step.TOKEN
+        final_rule = self.final_rule
+        if final_rule != NONE:
+            places = {**labels, HERE_PLACE: 0, MATCH_PLACE: 0, END_PLACE: place - 1}
+            if compared := self.rules.alike(final_rule, places):
+                alike.append(compared)
+                final_rule = NONE
+        return Layout(place, labels.get(self.target), list(labels.items()), alike, rules, final_rule)
 
     def _remember(self, structure: str) -> int:
         register = self.registers
@@ -242,9 +223,9 @@ class Program:
         if self._has_labels(condition):
             free, bound = self._divided(condition)
             asked = self._asked(free)
-            return asked._replace(rule=self._rule(bound))
+            return asked._replace(rule=self.rules.add(bound))
         if self.conditions.is_about_types(condition):
-            return Asked(types=_number(self.types, condition))
+            return Asked(types=numbered(self.types, condition))
         return Asked(places=self._place(condition))
 
     def _divided(self, condition: tree.Condition) -> tuple[tree.Condition | None, tree.Condition]:
@@ -259,154 +240,15 @@ class Program:
         return mentions(condition, self._labels)
 
     def _place(self, condition: tree.Condition | tree.Tag) -> int:
-        return _number(self.places, condition)
+        return numbered(self.places, condition)
 
     def _structure(self, name: str) -> int:
         self.conditions.structure(name)
-        return _number(self.structures, name)
-
-    # rules
-
-    def _rule(self, condition: tree.Condition) -> int:
-        rule: list[tuple[int, int, int]] = []
-        self._put_condition(rule, condition)
-        self.rules.append(rule)
-        return len(self.rules) - 1
-
-    def _put_condition(self, rule: list[tuple[int, int, int]], condition: tree.Condition) -> None:
-        match condition:
-            case tree.All(parts) | tree.Some(parts):
-                join = Rule.BOTH if isinstance(condition, tree.All) else Rule.EITHER
-                for number, part in enumerate(parts):
-                    self._put_condition(rule, part)
-                    if number:
-                        rule.append((join, 0, 0))
-            case tree.Not(part):
-                self._put_condition(rule, part)
-                rule.append((Rule.NOT, 0, 0))
-            case tree.Compare(left, sign, right):
-                self._put_comparison(rule, left, sign, right)
-            case tree.Attribute(name, "") if name in self._labels:
-                rule.append((Rule.IS_SET, self._labels[name], 0))
-            case tree.Attribute(name, label) if name in self.conditions.segment.structures:
-                place = self._place(tree.Attribute(name))
-                rule.append((Rule.IS_AMONG, self._where(label), place))
-            case tree.Call(("lbound" | "rbound") as border, (tree.Attribute(name, label),)):
-                place = self._place(tree.Call(border, (tree.Attribute(name),)))
-                rule.append((Rule.IS_AMONG, self._where(label), place))
-            case _:
-                raise CqlError("a condition compares something with something, as a.lemma = b.lemma")
-
-    def _put_comparison(
-        self, rule: list[tuple[int, int, int]], left: tree.Term, sign: tree.Operator, right: tree.Term
-    ) -> None:
-        if isinstance(left, tree.Text):
-            left, right = right, left
-        match left, right:
-            case tree.Attribute(name, label), tree.Text():
-                if sign not in ("=", "!="):
-                    raise CqlError(f"texts are equal or not; for {sign} write int({label}.{name}) {sign} …")
-                if found := self.conditions.of_structure(name):
-                    holds = self.conditions.holds(*found, sign, right)
-                    self._put_region(rule, label, found[0].name, holds.astype(np.int64))
-                else:
-                    holds = self.conditions.types(tree.Compare(tree.Attribute(name), sign, right))
-                    self._put_type(rule, label, holds.astype(np.int64))
-                rule.append((Rule.NUMBER, 1, 0))
-                rule.append((Rule.EQUAL, 0, 0))
-            case tree.Attribute(first, label), tree.Attribute(second, other) if not self._are_labels(
-                left, right
-            ):
-                self._put_values(rule, first, label, second, other)
-                rule.append((_SIGNS[sign], 0, 0))
-            case _:
-                self._put_number(rule, left)
-                self._put_number(rule, right)
-                rule.append((_SIGNS[sign], 0, 0))
-
-    def _are_labels(self, *terms: tree.Term) -> bool:
-        return all(
-            isinstance(term, tree.Attribute) and not term.label and self._is_place(term.name)
-            for term in terms
-        )
-
-    def _is_place(self, name: str) -> bool:
-        return name in self._labels or name in (MATCH, MATCHEND)
-
-    def _put_values(
-        self, rule: list[tuple[int, int, int]], first: str, label: str, second: str, other: str
-    ) -> None:
-        """The values of two attributes, as numbers that are equal if they are."""
-        left, right = self.conditions.of_structure(first), self.conditions.of_structure(second)
-        if left is None and right is None:
-            ours = self.conditions.numbers_as(first, first)
-            self._put_type(rule, label, ours)
-            self._put_type(
-                rule, other, ours if first == second else self.conditions.numbers_as(second, first)
-            )
-        elif left and right:
-            one = self.conditions.segment.values(left[0].name, left[1])
-            two = self.conditions.segment.values(right[0].name, right[1])
-            known = {value: number for number, value in enumerate(one.values.to_pylist())}
-            same = np.array([known.get(value, -1) for value in two.values.to_pylist()], np.int64)
-            self._put_region(rule, label, left[0].name, one.numbers.astype(np.int64))
-            self._put_region(rule, other, right[0].name, same[two.numbers])
-        else:
-            raise CqlError(f"{first} and {second} cannot be compared: one is of tokens, one of structures")
-
-    def _put_number(self, rule: list[tuple[int, int, int]], term: tree.Term) -> None:
-        match term:
-            case tree.Number(value):
-                rule.append((Rule.NUMBER, value, 0))
-            case tree.Attribute(name, "") if self._is_place(name):
-                rule.append((Rule.PLACE, self._where(name), 0))
-            case tree.Call(("distance" | "dist" | "distabs") as function, (first, second)):
-                self._put_number(rule, second)
-                self._put_number(rule, first)
-                rule.append((Rule.DISTANCE if function == "distabs" else Rule.MINUS, 0, 0))
-            case tree.Call("int", (tree.Attribute(name, label),)):
-                if found := self.conditions.of_structure(name):
-                    numbers = self.conditions.region_numbers(*found)
-                    self._put_region(rule, label, found[0].name, numbers)
-                else:
-                    free = tree.Call("int", (tree.Attribute(name),))
-                    self._put_type(rule, label, self.conditions.type_numbers(free))
-            case tree.Call(function, (tree.Attribute(name, label),)):
-                free = tree.Call(function, (tree.Attribute(name),))
-                self._put_type(rule, label, self.conditions.type_numbers(free))
-            case _:
-                self.conditions.type_numbers(term)  # tells what there is
-
-    def _put_type(self, rule: list[tuple[int, int, int]], label: str, numbers: NDArray[np.int64]) -> None:
-        known = [number for number, one in enumerate(self.type_numbers) if one is numbers]
-        if not known:
-            self.type_numbers.append(numbers)
-        row = known[0] if known else len(self.type_numbers) - 1
-        rule.append((Rule.OF_TYPE, self._where(label), row))
-
-    def _put_region(
-        self, rule: list[tuple[int, int, int]], label: str, structure: str, numbers: NDArray[np.int64]
-    ) -> None:
-        self.region_numbers.append((structure, numbers))
-        rule.append((Rule.OF_REGION, self._where(label), len(self.region_numbers) - 1))
-
-    def _where(self, label: str) -> int:
-        if label == tree.HERE:
-            return HERE_PLACE
-        if label == MATCH:
-            return MATCH_PLACE
-        if label == MATCHEND:
-            return END_PLACE
-        return self._labels[label]
+        return numbered(self.structures, name)
 
 
 def _row(kind: Step, *numbers: int) -> tuple[int, ...]:
     return (kind, *numbers, *[NONE] * (WIDTH - 1 - len(numbers)))
-
-
-def _number(known: dict[Item, int], item: Item) -> int:
-    """The number of an item among those that are known, which it joins if it is not there."""
-    return known.setdefault(item, len(known))
 
 
 def parts_of(pattern: tree.Pattern) -> list[tree.Pattern]:

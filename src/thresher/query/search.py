@@ -17,13 +17,13 @@ from thresher.query.cql import CqlError
 from thresher.query.match import DENSE, Ends, Matcher, Stopped, places_of
 from thresher.query.packing import BYTES, IDS, LAST, NEW_STARTS, ONE, SIX, STARTS, Bytes, Ids, Starts, Words
 from thresher.query.plan import AllOf, Planner, Shape, Shaper, is_fixed
-from thresher.query.program import Program, enclosing_structure, parts_of
+from thresher.query.program import Layout, Program, enclosing_structure, parts_of
 from thresher.query.segment import Bounds, Segment, Structure
 from thresher.read.scan.kernel import BYTES as NEW_BYTES
 from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
 
 FARTHEST = 500  # CQP: tokens behind the first, where nothing else bounds a match
-STRETCHES = (1 << 16, 1 << 20, 1 << 24)  # positions: a first page is found in few, the rest in one go
+STRETCHES = (1 << 16, 1 << 20, 1 << 22)  # positions: a first page is found in few, the rest in many at once
 TRIED = 1 << 8  # candidates at first between two looks at the clock; more, if that is soon done …
 SOON = 0.02  # … within so many seconds; …
 MOST_TRIED = 1 << 18  # … no more than what is worked on in memory that the processor has at hand
@@ -88,7 +88,7 @@ class Attempt:
         self._reach = reach
         self._places = places_of(program, start, reach)
         self._matcher: Matcher | None = None
-        self._classes = np.zeros(0, np.uint16)
+        self._classes = np.zeros(0, np.uint8)
         if automaton and count > (reach - start) * DENSE:
             self._classes = automaton.classes_at(start, reach + 1 if reach < segment.size else reach)
 
@@ -119,7 +119,9 @@ class Finder:
         shaper = Shaper(self._program.labels)
         self._shape: Shape = shaper.shape(find.pattern)
         self._need = AllOf((self._shape.need, shaper.beginning(find.pattern)))
-        self._is_fixed = is_fixed(find.pattern)
+        self._layout = self._program.layout() if is_fixed(find.pattern) else None
+        if self._layout:
+            self._need = AllOf((self._need, *self._layout.alike))
         if self._shape.least == 0 and any(isinstance(part, tree.Token) for part in parts_of(find.pattern)):
             raise CqlError("the pattern can match nothing at all; at least one token must be there")
         within = find.within
@@ -153,27 +155,28 @@ class Finder:
             waiting = some_hits([waiting, found])
             is_last = end >= self._segment.size
             # Where all are of one length, none is in another.
-            strategy = "traditional" if self._is_fixed else self._strategy
+            strategy = "traditional" if self._layout else self._strategy
             ready, waiting = _settled(waiting, strategy, self._segment.size if is_last else end)
             yield ready
             start = end
 
     def count(self, watch: Watch) -> int:
         """How many matches there are; where all are alike, none of them is looked at."""
-        segment, is_bounded = self._segment, self._is_bounded()
+        is_bounded = self._is_bounded()
         token = self._find.pattern
         if isinstance(token, tree.Token) and not is_bounded and not self._program.has_rules:
             condition = token.condition
             if condition is None or self._conditions.is_about_types(condition):
                 return self._conditions.frequency(condition)
-        if not self._is_fixed or is_bounded or self._program.has_rules or not self._shape.least:
+        layout = self._layout
+        if layout is None or layout.has_rules or is_bounded or not layout.length:
             return sum(len(hits) for hits in self.stretches(watch, gently=False))
         total, start = 0, 0
         for end in self._ends(gently=False):
             watch.look()
             found = self._candidates(start, end, self._reach(end))
-            if end == segment.size:  # what does not fit before the end of all is no match
-                found = bits.first(found, max(end - start - self._shape.least + 1, 0))
+            if end == self._segment.size:  # what does not fit before the end of all is no match
+                found = bits.first(found, max(end - start - layout.length + 1, 0))
             total += bits.count(found)
             start = end
         return total
@@ -198,8 +201,8 @@ class Finder:
         """For every position from one to before another the match that begins there, if any."""
         reach = self._reach(end)
         candidates = bits.members(self._candidates(start, end, reach), start)
-        if self._is_fixed:
-            return self._fixed(candidates, start, reach)
+        if self._layout:
+            return self._laid_out(self._layout, candidates, start, reach)
         attempt = Attempt(self._program, self._automaton, self._segment, start, reach, len(candidates))
         parts: list[Hits] = []
         first, count = 0, TRIED
@@ -217,29 +220,25 @@ class Finder:
 
     def _candidates(self, start: int, end: int, reach: int) -> Words:
         planner = Planner(self._conditions, start, end, reach, self._within)
-        return planner.candidates(self._need, self._farthest(), exact=self._is_fixed)
+        return planner.candidates(self._need, self._farthest(), exact=self._layout is not None)
 
-    def _fixed(self, candidates: Ids, start: int, reach: int) -> Hits:
-        """Candidates of a pattern whose tokens are at one place each have all that it asks for but its rules."""
-        length = self._shape.least
-        if not length:
+    def _laid_out(self, layout: Layout, candidates: Ids, start: int, reach: int) -> Hits:
+        """Candidates of a pattern whose tokens are at one place each have all that it asks for but some rules."""
+        if not layout.length:
             return some_hits([])
         if self._is_bounded():
-            some = candidates[candidates + np.int64(length) <= self._limits(candidates)]
+            some = candidates[candidates + np.int64(layout.length) <= self._limits(candidates)]
         else:
-            last = self._segment.size - length  # the last position that there is room from
-            some = (
-                candidates[: int(np.searchsorted(candidates, np.uint32(last), "right"))]
-                if last >= 0
-                else candidates[:0]
-            )
-        if self._program.has_rules:
+            room = max(self._segment.size - layout.length + 1, 0)  # positions that there is room behind
+            some = candidates[: int(np.searchsorted(candidates, np.uint32(room)))]
+        if layout.has_rules:
             places = places_of(self._program, start, reach)
-            keeps = Matcher(self._program, self._segment, places, reach).keeps(some)
+            keeps = Matcher(self._program, self._segment, places, reach).keeps(some, layout)
             some = some[np.flatnonzero(keeps)]
         firsts = some.astype(np.int64)
-        target = self._program.target_offset
-        return Hits(firsts, firsts + length - 1, None if target is None else firsts + target)
+        return Hits(
+            firsts, firsts + layout.length - 1, None if layout.target is None else firsts + layout.target
+        )
 
     # limits
 
@@ -309,15 +308,16 @@ def _bound(candidates: Ids, firsts: Ids, nexts: Ids, count: int, limits: Starts)
 
 
 def _settled(hits: Hits, strategy: tree.Strategy, end: int) -> tuple[Hits, Hits]:
-    """Hits that a strategy keeps and that end before a position; and those that may depend on what comes."""
+    """Hits that a strategy keeps and that end before a position; and those that may depend on what comes.
+
+    What one drops, none that comes can bring back.
+    """
     kept = chosen(hits, strategy)
-    if not len(hits) or hits.lasts.max() < end:
+    if not len(kept) or kept.lasts.max() < end:
         return kept, some_hits([])
     # From the first hit that reaches beyond, all must wait: those behind it may be in it.
-    first = int(hits.firsts[np.argmax(hits.lasts >= end)])
-    ready = kept.firsts < first
-    waits = hits.firsts >= first
-    return those(kept, ready), those(hits, waits)
+    ready = int(np.argmax(kept.lasts >= end))
+    return those(kept, slice(ready)), those(kept, slice(ready, None))
 
 
 def those(hits: Hits, wanted: NDArray[np.bool_] | slice) -> Hits:

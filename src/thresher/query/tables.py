@@ -7,24 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from thresher.query.columns import number_at
 from thresher.query.conditions import UNDEFINED
 from thresher.query.packing import (
-    BYTES,
-    IDS,
-    LAST,
     NEW_STARTS,
     NEW_WORDS,
     ONE,
-    SIX,
-    WORDS,
     Bytes,
     Starts,
     Words,
-    bits_at,
-    mask_of,
-    ones,
 )
-from thresher.query.program import Rule
+from thresher.query.rules import Rule
 from thresher.read.scan.kernel import BYTES as NEW_BYTES
 from thresher.read.scan.kernel import NUMBER, bare, inlined, inner
 
@@ -35,8 +28,6 @@ _UNDEFINED = UNDEFINED
     _NUMBER, _OF_TYPE, _OF_REGION, _PLACE, _IS_AMONG, _MINUS, _DISTANCE, _EQUAL, _UNEQUAL, _LESS, _MORE, _AT_MOST,
     _AT_LEAST, _BOTH, _EITHER, _NOT, _IS_SET,
 ) = (int(rule) for rule in Rule)  # fmt: skip
-
-COLUMN = types.Tuple((BYTES, WORDS, IDS, WORDS, NUMBER))
 
 
 class Tables(NamedTuple):
@@ -66,29 +57,11 @@ TABLES = types.Tuple(
 
 
 @inlined
-def bare_column(column):
-    """A column whose arrays are known by where they begin."""
-    return bare(column[0]), bare(column[1]), bare(column[2]), bare(column[3]), np.uint64(column[4])
-
-
-@inlined
 def bare_tables(tables):
     return (
         bare(tables[0]), bare(tables[1]), tables[2], tables[3], bare(tables[4]), tables[5], bare(tables[6]),
         bare(tables[7]), bare(tables[8]), bare(tables[9]), bare(tables[10]), bare(tables[11]), bare(tables[12]),
     )  # fmt: skip
-
-
-@inner
-def type_at(column, position):
-    """The type of the token at a position."""
-    low, wide, ranks, high, width = column
-    place = np.uint64(position)
-    block, bit = wide[place >> SIX], place & LAST
-    if not block >> bit & ONE:
-        return np.int64(low[place])
-    at = (np.uint64(ranks[place >> SIX]) + ones(block & mask_of(bit))) * width
-    return np.int64(low[place] | bits_at(high, at, mask_of(width)) << np.uint64(8))
 
 
 @inner
@@ -117,7 +90,7 @@ def _number_at(tables, column, kind, second, position):
     if position == NOWHERE:
         return np.int64(_UNDEFINED)
     if kind == _OF_TYPE:
-        return tables[8][second * tables[2] + type_at(column, position)]
+        return tables[8][second * tables[2] + number_at(column, position)]
     if kind == _PLACE:
         return np.int64(position)
     if kind == _IS_AMONG:

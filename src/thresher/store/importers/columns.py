@@ -13,6 +13,7 @@ from thresher.store.importers.source import ImportFault
 
 USUAL_COLUMNS = {1: ("word",), 3: ("word", "pos", "lemma")}
 MISFIT = "a line with more or fewer columns than there are attributes, cut or filled up"
+SURPLUS = "a file with more columns than --attributes names: the first are taken"
 
 _ENTITY = re.compile(rb"&(lt|gt|amp|quot|apos);")
 _ENTITIES = {b"lt": b"<", b"gt": b">", b"amp": b"&", b"quot": b'"', b"apos": b"'"}
@@ -35,13 +36,17 @@ class Columns:
         self.entities = choices.entities
         self._name = name
         self._remarks = remarks
+        self._is_known = False  # how many columns there are
+        self._surplus: re.Pattern[bytes] | None = None  # what of a line is too much
 
     def checked(self, stretches: Sequence[bytes], numbering: Numbering) -> Sequence[bytes]:
         """The same stretches as they may be stored."""
         if self.entities:
             stretches = [decoded(stretch) for stretch in stretches]
-        if not self.attributes:
+        if not self._is_known:
             self._learn(stretches, numbering)
+        if self._surplus:
+            stretches = [self._surplus.sub(rb"\1", stretch) for stretch in stretches]
         if self._sound(stretches):
             return stretches
         return [
@@ -50,18 +55,26 @@ class Columns:
         ]
 
     def _learn(self, stretches: Sequence[bytes], numbering: Numbering) -> None:
-        """The attributes, by the columns of the first token."""
+        """What the columns of the first token tell: the attributes, or that there are more columns than those."""
         for at, stretch in enumerate(stretches):
             for nth, line in enumerate(stretch.split(b"\n")[1:]):
                 if line:
-                    columns = line.count(b"\t") + 1
-                    if columns not in USUAL_COLUMNS:
-                        raise ImportFault(
-                            f"{self._name}, line {numbering(at, nth):,} has {columns} columns; "
-                            f"say what they are: --attributes word,{','.join('abcdefgh'[: columns - 1])}"
-                        )
-                    self.attributes = USUAL_COLUMNS[columns]
+                    self._is_known = True
+                    self._learn_from(line.count(b"\t") + 1, numbering(at, nth))
                     return
+
+    def _learn_from(self, columns: int, number: int) -> None:
+        wanted = len(self.attributes)
+        if not wanted and columns not in USUAL_COLUMNS:
+            raise ImportFault(
+                f"{self._name}, line {number:,} has {columns} columns; "
+                f"say what they are: --attributes word,{','.join('abcdefgh'[: columns - 1])}"
+            )
+        if not wanted:
+            self.attributes = USUAL_COLUMNS[columns]
+        elif columns > wanted:
+            self._remarks.add(SURPLUS)
+            self._surplus = re.compile(rb"(\n[^\t\n]*(?:\t[^\t\n]*){%d})\t[^\n]*" % (wanted - 1))
 
     def _sound(self, stretches: Sequence[bytes]) -> bool:
         """Whether every line has the right columns, no controls, is not blank, UTF-8 and in NFC."""

@@ -28,7 +28,9 @@ NO_END = "a document without an end tag, ended where the next began"
 NO_TOKENS = "a document without tokens, left out"
 NO_DOCUMENT = "no such tag as --document asks for: the file is one document"
 
-_RUNS = re.compile(rb"\n<([^\n]*(?:\n<[^\n]*)*)")  # lines on end that begin with <
+# Lines on end that begin like tags or comments; a token of which no tag can be made, as < alone, is none of them.
+_MARK = rb"\n<(?=[A-Za-z_/!?\x80-\xff])"
+_RUNS = re.compile(rb"%b([^\n]*(?:%b[^\n]*)*)" % (_MARK, _MARK))
 _NAME = rb"[A-Za-z_\x80-\xff][\w.:\x80-\xff-]*"
 _ATTRIBUTE = _NAME + rb"""[ \t]*=[ \t]*(?:"[^"]*"|'[^']*')"""
 _TAG = re.compile(rb"/(%b)[ \t]*> *|(%b)((?:[ \t]+%b)*)[ \t]*(/?)> *" % (_NAME, _NAME, _ATTRIBUTE))
