@@ -17,6 +17,12 @@ from thresher.query.functions.subcorpora import define
 PAIRS = '[pos="N"] @[pos="V"]'
 
 
+@pytest.fixture(autouse=True)
+def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hits come in small parts."""
+    monkeypatch.setattr("thresher.query.search.STRETCHES", (64,))
+
+
 @pytest.fixture(scope="module", params=[1, 2])
 def corpus(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     made = random_corpus(tmp_path_factory.mktemp("corpus"), request.param)

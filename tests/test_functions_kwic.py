@@ -26,6 +26,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return made
 
 
+@pytest.fixture(autouse=True, params=[1, 1 << 20])
+def much_is_little(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hits come in small parts, and what need not be held is let go at once, or not before the end."""
+    monkeypatch.setattr("thresher.query.search.STRETCHES", (64,))
+    monkeypatch.setattr("thresher.query.functions.concordance.MANY", request.param)
+
+
 def lines(corpus: Corpus, query: str = QUERY, **options: Any) -> list[dict[str, Any]]:
     """The lines of a concordance, but for where their hits are."""
     return placeless(kwic(corpus.index, corpus.index.search(query), **{"size": None, **options}))
@@ -194,6 +201,17 @@ def test_lines_are_from_a_subcorpus(corpus: Corpus) -> None:
     expected = [line(corpus, number, hit, 8) for number, hit in enumerate(inside, 1)]
     assert lines(corpus, query, within="late") == expected
     assert lines(corpus, query, within="late", size=3) == expected[:3]
+
+
+def test_a_search_can_be_asked_again(corpus: Corpus) -> None:
+    search = corpus.index.search(QUERY)
+    all_of_them = kwic(corpus.index, search, size=None).records()
+    assert len(all_of_them) == search.count() == len(list(search.spans()))
+    assert kwic(corpus.index, search, size=None).records() == all_of_them
+    assert kwic(corpus.index, search, size=3).records() == all_of_them[:3]
+    next(search.stream())  # and then no more of them
+    assert search.count() == len(all_of_them)
+    assert kwic(corpus.index, search, sort="left", size=None).is_whole
 
 
 def test_a_search_that_was_stopped_is_not_whole(corpus: Corpus) -> None:

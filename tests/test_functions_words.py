@@ -18,6 +18,12 @@ from thresher.query.functions.subcorpora import define
 from thresher.query.functions.wordlists import keywords, words
 
 
+@pytest.fixture(autouse=True)
+def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hits come in small parts."""
+    monkeypatch.setattr("thresher.query.search.STRETCHES", (64,))
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     made = random_corpus(tmp_path_factory.mktemp("corpus"), 3)

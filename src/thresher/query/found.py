@@ -114,12 +114,22 @@ class Search:
         self.index = index
         self.stopped = ""  # why it ended before it was through, if it did
         self._statements, self._strategy, self._watch = statements, strategy, watch
-        self._answers = Answers(index.conditions, strategy, watch)
-        self._coming: Iterator[Part] = self._answers.parts(statements)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._answers = Answers(self.index.conditions, self._strategy, self._watch)
+        self._coming: Iterator[Part] = self._answers.parts(self._statements)
         self._parts: list[Part] = []
         self._is_through = False
         self._passed = 0  # hits that were streamed
         self._pull()  # what is wrong with a query comes out now
+
+    def _begin_again(self) -> None:
+        """Hits that were streamed are found anew for those who ask again, with as much time as before."""
+        if self._passed:
+            self._watch = self._watch.again()
+            self.stopped = ""
+            self._begin()
 
     @property
     def is_whole(self) -> bool:
@@ -140,12 +150,14 @@ class Search:
 
     def first(self, count: int) -> list[Part]:
         """At least so many hits, if there are, as soon as they are found."""
+        self._begin_again()
         while sum(len(part.hits) for part in self._parts) < count and self._pull():
             pass
         return list(self._parts)
 
     def stream(self) -> Iterator[Part]:
         """All hits as they are found, each just once: they are not kept, so any number of them fits into memory."""
+        self._begin_again()
         while self._parts or self._pull():
             while self._parts:
                 part = self._parts.pop(0)
@@ -154,6 +166,7 @@ class Search:
 
     def hits(self) -> list[Hits]:
         """All hits, by segment; as far as they were found, if the search was stopped."""
+        self._begin_again()
         while self._pull():
             pass
         by_segment: list[list[Hits]] = [[] for _ in self.index.segments]
@@ -170,8 +183,10 @@ class Search:
             and not (find.nested or find.expand)
             and find.cut is None
         )
-        if self._is_through or not is_plain:
-            return self._passed + sum(map(len, self.hits()))
+        if self._is_through:
+            return self._passed + sum(len(part.hits) for part in self._parts)
+        if not is_plain:
+            return sum(map(len, self.hits()))
         assert isinstance(find, tree.Find)
         try:
             return sum(

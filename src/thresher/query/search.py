@@ -46,8 +46,12 @@ class Watch:
     def __init__(
         self, seconds: float | None = None, is_cancelled: Callable[[], bool] = lambda: False
     ) -> None:
+        self._seconds, self._is_cancelled = seconds, is_cancelled
         self._end = time.monotonic() + seconds if seconds is not None else None
-        self._is_cancelled = is_cancelled
+
+    def again(self) -> Watch:
+        """One that begins now."""
+        return Watch(self._seconds, self._is_cancelled)
 
     def look(self) -> None:
         if self._is_cancelled():

@@ -54,17 +54,18 @@ def collocates(
 
 def near(scope: Scope, search: Search, words: Vocabulary, window: Window) -> tuple[int, NDArray[np.int64]]:
     """How many hits there are, and how often each value stands near one."""
-    joint = np.zeros(len(words.values), np.int64)
+    segments = scope.index.segments
+    kinds = [np.zeros(segment.types, np.int64) for segment in segments]
     total = 0
-    for number, hits in enumerate(scope.hits(search)):
+    for number, hits in scope.stream(search):
         total += len(hits)
-        segment = scope.index.segments[number]
-        kinds = np.zeros(segment.types, np.int64)
-        round_them = sides(scope.index, segment, hits, window)
+        round_them = sides(scope.index, segments[number], hits, window)
         for starts, ends in (round_them[:2], round_them[2:]):
-            for types in types_in(segment, starts, ends):
-                kinds += np.bincount(types, minlength=len(kinds))
-        joint += np.bincount(words.by_type[number], kinds, len(joint)).astype(np.int64)
+            for types in types_in(segments[number], starts, ends):
+                kinds[number] += np.bincount(types, minlength=segments[number].types)
+    joint = np.zeros(len(words.values), np.int64)
+    for by_type, counts in zip(words.by_type, kinds, strict=True):
+        joint += np.bincount(by_type, counts, len(joint)).astype(np.int64)
     return total, joint
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from thresher.query.segment import DOCUMENT
 CONTEXT = 8  # tokens
 PAGE = 20  # lines
 SORT_WORDS = 3  # that lines are compared by
+MANY = 1 << 20  # lines that are held before they are narrowed
 SORTS = ("left", "node", "right")
 
 
@@ -75,15 +77,24 @@ def kwic(
     if sort:
         one_of(sort, SORTS, "order")
     chooser = Chooser(subcorpora.scope(index, within), keep, drop, window, distinct)
-    is_lazy = not sort and sample is None and size is not None
-    lines = chooser.lines(search, page * (size or 0) + 1 if is_lazy else None)
+    start, end = (page - 1) * (size or 0), None if size is None else page * size
+
+    def in_order(lines: Lines) -> Lines:
+        return lines.those(_sorted(index, lines, sort, sort_words)[:end]) if sort else lines
+
+    if sample is not None:
+        draw = partial(_sampled, index, count=sample, seed=seed)
+        lines, total = gathered(chooser.stream(search), draw, sample)
+    elif sort or end is None:
+        lines, total = gathered(chooser.stream(search), in_order, end)
+    else:
+        lines = chooser.lines(search, end + 1)
+        total = len(lines.firsts)
     stopped = [search.stopped, *chooser.stopped]
-    if sample is not None and sample < len(lines.firsts):
-        stopped.append(f"a sample of {sample} of {len(lines.firsts)} hits")
-        lines = lines.those(_sample(index, lines, sample, seed))
-    if sort:
-        lines = lines.those(_sorted(index, lines, sort, sort_words))
-    start, total = (page - 1) * (size or 0), len(lines.firsts)
+    if sample is not None:
+        if sample < total:
+            stopped.append(f"a sample of {sample} of {total} hits")
+        lines, total = in_order(lines), min(sample, total)
     shown = lines if size is None else lines.those(slice(start, start + size))
     if len(shown.firsts) < total:
         which = (
@@ -91,9 +102,29 @@ def kwic(
             if len(shown.firsts)
             else f"none on page {page}"
         )
-        is_known = not is_lazy or search.is_whole
+        is_known = sort or sample is not None or search.is_whole
         stopped.append(f"{which} of {total}" if is_known else f"{which}; there are more")
     return Table(rows_of(index, shown, start + 1, context, attributes, meta), reasons(*stopped))
+
+
+def gathered(parts: Iterable[Lines], narrow: Callable[[Lines], Lines], most: int | None) -> tuple[Lines, int]:
+    """Lines, narrowed as soon as there are many more than those that can be left; and how many there were."""
+    held: list[Lines] = []
+    count = total = 0
+    for part in parts:
+        held.append(part)
+        total += len(part.firsts)
+        count += len(part.firsts)
+        if most is not None and count >= MANY + 2 * most:
+            held = [narrow(joined(held))]
+            count = len(held[0].firsts)
+    return narrow(joined(held)), total
+
+
+def joined(parts: Sequence[Lines]) -> Lines:
+    """Lines one after the other."""
+    none = np.zeros(0, np.int64)
+    return Lines(*map(np.concatenate, zip((none, none, none), *parts, strict=True)))
 
 
 class Chooser:
@@ -110,28 +141,29 @@ class Chooser:
         self._near = [([hits.firsts for hits in search.hits()], is_wanted) for search, is_wanted in searches]
         self.stopped = [search.stopped for search, _ in searches]
 
-    def lines(self, search: Search, wanted: int | None) -> Lines:
-        """All lines, or at least so many if there are: then no more hits are asked for than it takes."""
-        if wanted is None:
-            return self._chosen(search.hits())
+    def stream(self, search: Search) -> Iterator[Lines]:
+        """All lines as their hits are found."""
+        last_owner = [-1] * len(self._scope.masks)
+        for number, hits in search.stream():
+            kept = self._kept(number, hits)
+            if (owners := self._owners(number, kept)) is not None and len(owners):
+                # Hits come in order, so only the last structure of those before may have one more.
+                is_double = (owners == last_owner[number]) & (owners >= 0)
+                kept, last_owner[number] = those(kept, ~is_double), max(int(owners.max()), last_owner[number])
+            yield _lines_of(number, kept)
+
+    def lines(self, search: Search, wanted: int) -> Lines:
+        """At least so many lines, if there are; no more hits are asked for than it takes."""
         asked = wanted
         while True:
             by_segment: list[list[Hits]] = [[] for _ in self._scope.masks]
             for part in search.first(asked):
                 by_segment[part.segment].append(part.hits)
-            lines = self._chosen([some_hits(parts) for parts in by_segment])
+            kept = [self._kept(number, some_hits(parts)) for number, parts in enumerate(by_segment)]
+            lines = joined([_lines_of(number, hits) for number, hits in enumerate(kept)])
             if len(lines.firsts) >= wanted or search.is_whole or search.stopped:
                 return lines
             asked = 4 * sum(len(hits) for parts in by_segment for hits in parts)
-
-    def _chosen(self, by_segment: Sequence[Hits]) -> Lines:
-        kept = [self._kept(number, hits) for number, hits in enumerate(by_segment)]
-        none = np.zeros(0, np.int64)
-        return Lines(
-            np.repeat(np.arange(len(kept)), [len(hits) for hits in kept]),
-            np.concatenate([none, *(hits.firsts for hits in kept)]),
-            np.concatenate([none, *(hits.lasts for hits in kept)]),
-        )
 
     def _kept(self, number: int, hits: Hits) -> Hits:
         index, segment = self._scope.index, self._scope.index.segments[number]
@@ -141,15 +173,23 @@ class Chooser:
             near = has_one(places[number], left_starts, left_ends)
             near |= has_one(places[number], right_starts, right_ends)
             hits = those(hits, near == is_wanted)
-        if structure_in(segment, self._distinct):
-            owners = segment.structures[self._distinct].around(hits.firsts)
+        if (owners := self._owners(number, hits)) is not None:
             is_first = owners < 0  # what lies in none is nobody's double
             is_first[np.unique(owners, return_index=True)[1]] = True
             hits = those(hits, is_first)
         return hits
 
+    def _owners(self, number: int, hits: Hits) -> Starts | None:
+        """The structures of hits that may have one line each; None if that does not matter."""
+        structure = structure_in(self._scope.index.segments[number], self._distinct)
+        return structure.around(hits.firsts) if structure else None
 
-def _sample(index: Index, lines: Lines, count: int, seed: int) -> Starts:
+
+def _lines_of(number: int, hits: Hits) -> Lines:
+    return Lines(np.full(len(hits), number), hits.firsts, hits.lasts)
+
+
+def _sampled(index: Index, lines: Lines, count: int, seed: int) -> Lines:
     """So many lines at random, in their order; which ones, depends on the seed and the documents alone."""
     dice = np.empty(len(lines.firsts), np.uint64)
     for number, segment in enumerate(index.segments):
@@ -158,7 +198,7 @@ def _sample(index: Index, lines: Lines, count: int, seed: int) -> Starts:
         owners = document_numbers(segment, firsts)
         places = (firsts - segment.structures[DOCUMENT].firsts[owners]).astype(np.uint64)
         dice[mine] = _mixed(_mixed(document_keys(segment)[owners] + np.uint64(seed)) + places)
-    return np.sort(np.argsort(dice, kind="stable")[:count])
+    return lines.those(np.sort(np.argsort(dice, kind="stable")[:count]))
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -14,7 +14,6 @@ from thresher.query.functions import subcorpora
 from thresher.query.functions.scope import Scope, Vocabulary, document_numbers
 from thresher.query.functions.tables import FunctionError, Table
 from thresher.query.packing import IDS, NEW_STARTS, STARTS, Ids, Starts
-from thresher.query.search import Hits
 from thresher.read.scan.kernel import FLOATS, NOTHING, NUMBER, kernel
 
 Floats = NDArray[np.float64]
@@ -27,17 +26,13 @@ def dispersion(index: Index, search: Search, *, parts: str | int = "doc", within
     if parts != "doc" and (not isinstance(parts, int) or parts < 1):
         raise FunctionError(f"parts = {parts!r} cannot be; try parts = doc, or a number of equal parts")
     scope = subcorpora.scope(index, within)
-    hits = scope.hits(search)
-    places = np.concatenate(
-        [np.zeros(0, np.int64), *(scope.places(number, some.firsts) for number, some in enumerate(hits))]
-    )
-    by_document = _by_document(scope, hits)
+    places, by_document = _found(scope, search)
     if isinstance(parts, int):
         borders = np.arange(parts + 1) * scope.tokens // parts
         counts, sizes = np.histogram(places, borders)[0], np.diff(borders)
     else:
         counts = by_document
-        sizes = np.concatenate([np.zeros(0, np.int64), *map(scope.lengths, range(len(hits)))])
+        sizes = np.concatenate([np.zeros(0, np.int64), *map(scope.lengths, range(len(scope.masks)))])
     counts, sizes = counts[sizes > 0], sizes[sizes > 0]
     dp, dp_norm = deviation(counts, sizes)
     row = {
@@ -53,16 +48,15 @@ def dispersion(index: Index, search: Search, *, parts: str | int = "doc", within
     return Table(pa.table(row), search.stopped)
 
 
-def _by_document(scope: Scope, hits: list[Hits]) -> Starts:
-    return np.concatenate(
-        [
-            np.zeros(0, np.int64),
-            *(
-                np.bincount(document_numbers(segment, some.firsts), minlength=len(mask))
-                for segment, some, mask in zip(scope.index.segments, hits, scope.masks, strict=True)
-            ),
-        ]
-    )
+def _found(scope: Scope, search: Search) -> tuple[Starts, Starts]:
+    """Where hits are among all tokens that count, and how many there are in each document."""
+    places = [np.zeros(0, np.int64)]
+    by_document = [np.zeros(len(mask), np.int64) for mask in scope.masks]
+    for number, hits in scope.stream(search):
+        places.append(scope.places(number, hits.firsts))
+        owners = document_numbers(scope.index.segments[number], hits.firsts)
+        by_document[number] += np.bincount(owners, minlength=len(by_document[number]))
+    return np.concatenate(places), np.concatenate([np.zeros(0, np.int64), *by_document])
 
 
 def arf_of(places: Starts, tokens: int) -> float:
