@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -212,10 +213,28 @@ def test_a_search_that_takes_too_long_says_so(imported: Path) -> None:
     assert json.loads(told.stdout)["stopped"] == "the search took too long"
 
 
-@pytest.mark.parametrize("damaged", ["manifest.json", "000001/tokens"])
-def test_a_damaged_index_says_how_to_build_it_anew_and_that_works(imported: Path, damaged: str) -> None:
-    (imported / "index" / damaged).write_bytes(b"{")
-    for command in (("search", imported, "[]", "--count"), ("index", imported)):
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("manifest.json", b"{"),
+        ("000001/tokens", b"{"),
+        ("000001/tokens", None),
+        ("000001/doc.parquet", b"{"),
+        ("000001/doc.parquet", None),
+        ("000001", None),
+    ],
+)
+def test_a_damaged_index_says_how_to_build_it_anew_and_that_works(
+    imported: Path, name: str, left: bytes | None
+) -> None:
+    path = imported / "index" / name
+    if left is not None:
+        path.write_bytes(left)
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    for command in (("search", imported, "[]"), ("index", imported)):
         told = run(*command)
         assert told.returncode == 1
         assert "--rebuild" in told.stderr

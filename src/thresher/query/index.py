@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from msgspec import Struct
 
 from thresher.query.build import INPUT, KEY, Gatherer, Source, write_segment
-from thresher.query.manifest import Entry, Manifest, Writer, open_segment, writing
+from thresher.query.manifest import Entry, Manifest, Writer, writing
 from thresher.query.merge import merge
 from thresher.query.packing import Ids
 from thresher.query.segment import DOCUMENT, Segment
@@ -31,16 +30,14 @@ class Changes(Struct, frozen=True):
 
 def keys_of(segment: Segment) -> np.ndarray:
     """The keys of all documents of a segment, deleted ones too, by their numbers."""
-    return np.asarray(
-        pq.read_table(segment.folder / f"{DOCUMENT}.parquet", columns=[KEY]).column(0), np.uint64
-    )
+    return np.asarray(segment.table(DOCUMENT, columns=[KEY]).column(0), np.uint64)
 
 
 def known_keys(writer: Writer) -> set[int]:
     """The keys of all documents in an index."""
     found: set[int] = set()
     for entry in writer.manifest.segments:
-        segment = open_segment(writer.directory, entry)
+        segment = writer.segment(entry)
         keys = np.delete(keys_of(segment), segment.deleted)
         found.update(keys.tolist())
     return found
@@ -91,7 +88,7 @@ def delete(writer: Writer, keys: Collection[int]) -> int:
     count = 0
     wanted = np.array(sorted(keys), np.uint64)
     for entry in writer.manifest.segments:
-        segment = open_segment(writer.directory, entry)
+        segment = writer.segment(entry)
         numbers: Ids = np.flatnonzero(np.isin(keys_of(segment), wanted)).astype(np.uint32)
         fresh = np.setdiff1d(numbers, segment.deleted).astype(np.uint32)
         if len(fresh):
@@ -131,7 +128,7 @@ def tidy(writer: Writer, *, all_of_them: bool = False, order: str | None = None)
         # In the order of the manifest, that of the documents' coming.
         rest = tuple(entry for entry in writer.manifest.segments if entry in entries and entry not in emptied)
         if rest:
-            segments = [open_segment(writer.directory, entry) for entry in rest]
+            segments = [writer.segment(entry) for entry in rest]
             merge(segments, (writer.manifest.order if order is None else order) or INPUT, writer.new_folder())
             writer.publish(
                 sum(entry.documents - entry.deleted for entry in rest), instead_of=rest, order=order

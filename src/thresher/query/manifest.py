@@ -77,7 +77,13 @@ def open_segments(directory: Path) -> tuple[Manifest, list[Segment]]:
             raise IndexFault(f"{directory} has no index yet; make one: thresher index {directory}")
         with contextlib.suppress(FileNotFoundError):
             return manifest, [open_segment(directory, entry) for entry in manifest.segments]
-    raise IndexFault(f"files of the index of {directory} are missing; thresher index {directory} --rebuild")
+    raise _missing(directory)
+
+
+def _missing(directory: Path) -> IndexFault:
+    return IndexFault(
+        f"files of the index of {directory} are missing; build it anew: thresher index {directory} --rebuild"
+    )
 
 
 def open_segment(directory: Path, entry: Entry) -> Segment:
@@ -118,6 +124,13 @@ class Writer:
         self.folder = directory / FOLDER
         self.manifest = Manifest() if anew else read(directory) or Manifest()
         self._sweep()
+
+    def segment(self, entry: Entry) -> Segment:
+        """A segment of the index, which must be there: nobody else takes any away."""
+        try:
+            return open_segment(self.directory, entry)
+        except FileNotFoundError:
+            raise _missing(self.directory) from None
 
     def new_folder(self) -> Path:
         """Where the next segment is to be written."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from thresher.query.build import Gathered, Moves, Regions, TypeValues, ranking, write_segment
@@ -70,9 +69,7 @@ def _joined(segments: Sequence[Segment], shifts: Starts) -> dict[str, Regions]:
                 continue
             firsts.append(structure.firsts.astype(np.int64) + shift)
             nexts.append(structure.nexts.astype(np.int64) + shift)
-            path = segment.folder / f"{name}.parquet"
-            rows = len(structure.firsts)
-            tables.append(pq.read_table(path) if path.exists() else pa.table({"": pa.nulls(rows)}))
+            tables.append(segment.table(name))
         table = pa.concat_tables(tables, promote_options="permissive")
         columns = {column: _full(table.column(column)) for column in table.column_names if column}
         found[name] = Regions(np.concatenate(firsts), np.concatenate(nexts), columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from thresher.query.lexicon import Lexicon
 from thresher.query.packing import Ids, Starts
 from thresher.query.planes import Planes
 from thresher.query.postings import Postings
-from thresher.query.shelf import Shelf
+from thresher.query.shelf import Shelf, damaged
 
 TOKENS = "tokens"  # the file with all that is about tokens
 DOCUMENT = "doc"  # the structure that is a document
@@ -145,14 +145,23 @@ class Segment:
         """The values of an attribute of a structure; what a structure has no value of is empty."""
         key = structure, attribute
         if key not in self._values:  # what is read once stays: these are few
-            path = self.folder / f"{structure}.parquet"
-            if not path.exists() or attribute not in pq.read_schema(path).names:
+            if attribute not in self._shelf.facts["structures"].get(structure, ()):
                 nothing = np.zeros(len(self.structures[structure].firsts), np.int32)
                 self._values[key] = Values(nothing, pa.array([""], pa.string()))
                 return self._values[key]
-            table = pq.read_table(path, columns=[attribute], read_dictionary=[attribute])
+            table = self.table(structure, columns=[attribute], read_dictionary=[attribute])
             column = table.column(0).unify_dictionaries().combine_chunks().fill_null("")
             made = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
             values = cast(pa.StringArray, made.dictionary.cast(pa.string()))
             self._values[key] = Values(np.asarray(made.indices, np.int32), values)
         return self._values[key]
+
+    def table(self, structure: str, **options: Any) -> pa.Table:
+        """The attributes of structures of a kind, a row each; nothing if they have none."""
+        path = self.folder / f"{structure}.parquet"
+        if structure != DOCUMENT and not self._shelf.facts["structures"].get(structure):
+            return pa.table({"": pa.nulls(len(self.structures[structure].firsts))})
+        try:
+            return pq.read_table(path, **options)
+        except (pa.ArrowException, OSError):
+            raise damaged(path) from None

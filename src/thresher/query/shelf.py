@@ -80,16 +80,16 @@ class Shelf:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size < len(MARK) + 8:
-                raise _damaged(path)
+                raise damaged(path)
             self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         end = size - len(MARK) - 8
         length = int.from_bytes(self._memory[end : end + 8], "little")
         if self._memory[end + 8 :] != MARK or length > end:
-            raise _damaged(path)
+            raise damaged(path)
         try:
             self._contents = msgspec.json.decode(self._memory[end - length : end], type=Contents)
         except msgspec.DecodeError:
-            raise _damaged(path) from None
+            raise damaged(path) from None
         self.size = size
 
     @property
@@ -108,5 +108,6 @@ class Shelf:
         return np.frombuffer(self._memory, kind, place.count, place.start)
 
 
-def _damaged(path: Path) -> StoreError:
-    return StoreError(f"{path} is damaged; build the index anew: `thresher index DIR --rebuild`")
+def damaged(path: Path) -> StoreError:
+    """What is to be said of a file of an index that cannot be read."""
+    return StoreError(f"{path} is damaged or missing; build the index anew: `thresher index DIR --rebuild`")
