@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresher.query.cql import DEEPEST, CqlError, parse
+from thresher.query.cql import parse
+from thresher.query.pieces import DEEPEST, CqlError
 from thresher.query.tree import (
     Ahead,
     All,

@@ -10,12 +10,12 @@ import pytest
 
 from query_corpora import Corpus, random_corpus
 from thresher.query.build import Source
-from thresher.query.cql import CqlError
 from thresher.query.found import Index
 from thresher.query.functions import FunctionError, retrieval
 from thresher.query.functions.retrieval import Finder, retrieve
 from thresher.query.functions.subcorpora import define
 from thresher.query.index import build
+from thresher.query.pieces import CqlError
 
 
 @pytest.fixture(scope="module")

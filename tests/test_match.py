@@ -13,8 +13,9 @@ from thresher.query import tree
 from thresher.query.answers import Answers
 from thresher.query.build import Gatherer, Source, write_segment
 from thresher.query.conditions import Conditions
-from thresher.query.cql import CqlError, parse
+from thresher.query.cql import parse
 from thresher.query.match import Stopped
+from thresher.query.pieces import CqlError
 from thresher.query.search import Finder, Hits, Watch, some_hits
 from thresher.query.segment import Segment
 
@@ -188,7 +189,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small corpora are searched in several stretches, too."""
     monkeypatch.setattr("thresher.query.search.STRETCHES", (64, 128))
-    monkeypatch.setattr("thresher.query.conditions.FEW", 0)  # so that first stretches know some types alone
+    monkeypatch.setattr("thresher.query.kinds.FEW", 0)  # so that first stretches know some types alone
 
 
 def new_segment(corpus: Documents, folder: Path) -> Segment:

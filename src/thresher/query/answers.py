@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from thresher.query import tree
 from thresher.query.conditions import Conditions
-from thresher.query.cql import CqlError
 from thresher.query.packing import Starts
+from thresher.query.pieces import CqlError
 from thresher.query.search import Finder, Hits, Watch, some_hits, those
 from thresher.query.segment import Bounds, Segment
 

@@ -14,10 +14,11 @@ from thresher.query import tree
 from thresher.query.answers import Answers, Part
 from thresher.query.columns import pick
 from thresher.query.conditions import Conditions
-from thresher.query.cql import STRATEGIES, CqlError, parse
+from thresher.query.cql import STRATEGIES, parse
 from thresher.query.manifest import open_segments
 from thresher.query.match import Stopped
 from thresher.query.packing import Starts
+from thresher.query.pieces import CqlError
 from thresher.query.search import Finder, Hits, Watch, some_hits
 from thresher.query.segment import Segment
 

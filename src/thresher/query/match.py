@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from thresher.query import bits
 from thresher.query.columns import COLUMN, bare_column, number_at
 from thresher.query.conditions import overlapping
-from thresher.query.cql import CqlError
 from thresher.query.packing import IDS, NEW_STARTS, Bytes, Ids, Starts
+from thresher.query.pieces import CqlError
 from thresher.query.program import WIDTH, Layout, Program, Step
 from thresher.query.rules import Rule
 from thresher.query.segment import Segment

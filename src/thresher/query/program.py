@@ -13,8 +13,8 @@ from typing import NamedTuple
 from thresher.query import tree
 from thresher.query.columns import Alike
 from thresher.query.conditions import Conditions
-from thresher.query.cql import CqlError
 from thresher.query.packing import Words
+from thresher.query.pieces import CqlError
 from thresher.query.rules import END_PLACE, HERE_PLACE, MATCH, MATCH_PLACE, MATCHEND, Rules, numbered
 from thresher.query.terms import bare_names, comparisons_in, labels_in, mentions
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from thresher.query import tree
 from thresher.query.columns import Alike
 from thresher.query.conditions import Conditions
-from thresher.query.cql import CqlError
+from thresher.query.pieces import CqlError
 
 MATCH, MATCHEND = "match", "matchend"
 HERE_PLACE, MATCH_PLACE, END_PLACE = -1, -2, -3  # places that are no labels

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from thresher.query import bits, tree
 from thresher.query.automaton import Automaton
 from thresher.query.conditions import Conditions, EarlyConditions
-from thresher.query.cql import CqlError
 from thresher.query.match import DENSE, Ends, Matcher, Stopped, places_of
 from thresher.query.packing import BYTES, IDS, LAST, NEW_STARTS, ONE, SIX, STARTS, Bytes, Ids, Starts, Words
+from thresher.query.pieces import CqlError
 from thresher.query.plan import AllOf, Planner, Shape, Shaper, is_fixed
 from thresher.query.program import Layout, Program, enclosing_structure, parts_of
 from thresher.query.segment import Bounds, Segment, Structure

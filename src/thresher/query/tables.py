@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from thresher.query.columns import number_at
-from thresher.query.conditions import UNDEFINED
+from thresher.query.kinds import UNDEFINED
 from thresher.query.packing import (
     NEW_STARTS,
     NEW_WORDS,

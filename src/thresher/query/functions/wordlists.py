@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from thresher.query.conditions import like
 from thresher.query.found import Index, Search
 from thresher.query.functions import subcorpora
 from thresher.query.functions.dispersion import spreads
@@ -21,6 +20,7 @@ from thresher.query.functions.scope import (
 )
 from thresher.query.functions.tables import MILLION, FunctionError, Table, first, one_of, ordered
 from thresher.query.functions.windows import spelled
+from thresher.query.kinds import like
 from thresher.query.tree import Text
 
 Floats = NDArray[np.float64]
