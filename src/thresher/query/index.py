@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -55,32 +56,63 @@ def add(
 
     `lowercase` gives tokens the attribute `lc`, their word in small letters.
     """
-    gatherer: Gatherer | None = None
-    added = tokens = 0
-    for document in documents:
-        if gatherer is not None and (
-            gatherer.attributes != document.attributes or gatherer.tokens >= run_tokens
-        ):
-            _publish(writer, gatherer)
-            gatherer = None
-        if gatherer is None:
-            gatherer = Gatherer(document.attributes, writer.manifest.next_document, lowercase=lowercase)
-        before, already = gatherer.tokens, len(gatherer.documents)
-        gatherer.add(document)
-        added += len(gatherer.documents) - already
-        tokens += gatherer.tokens - before
-        progress(tokens)
-    if gatherer is not None:
-        _publish(writer, gatherer)
+    with Runs(writer) as runs:
+        gatherer: Gatherer | None = None
+        sequence = writer.manifest.next_document
+        added = tokens = 0
+        for document in documents:
+            if gatherer is not None and (
+                gatherer.attributes != document.attributes or gatherer.tokens >= run_tokens
+            ):
+                runs.put(gatherer)
+                gatherer = None
+            if gatherer is None:
+                gatherer = Gatherer(document.attributes, sequence + added, lowercase=lowercase)
+            before, already = gatherer.tokens, len(gatherer.documents)
+            gatherer.add(document)
+            added += len(gatherer.documents) - already
+            tokens += gatherer.tokens - before
+            progress(tokens)
+        if gatherer is not None:
+            runs.put(gatherer)
     return Changes(added, 0, tokens, len(writer.manifest.segments))
 
 
-def _publish(writer: Writer, gatherer: Gatherer) -> None:
-    if not gatherer.documents:
-        return
-    folder = writer.new_folder()
-    write_segment(folder, gatherer.gathered(writer.manifest.order or INPUT))
-    writer.publish(len(gatherer.documents))
+class Runs:
+    """Segments being made: one is written while the documents of the next are gathered.
+
+    A thread does it: nearly all of the work is machine code, which others need not wait for.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._thread = ThreadPoolExecutor(1)
+        self._written: Future[int] | None = None  # with so many documents
+
+    def put(self, gatherer: Gatherer) -> None:
+        """Write a segment of what was gathered, once the one before is part of the index."""
+        self._publish()
+        folder, order = self._writer.new_folder(), self._writer.manifest.order or INPUT
+        self._written = self._thread.submit(_write, folder, gatherer, order)
+
+    def _publish(self) -> None:
+        written, self._written = self._written, None
+        if written and (documents := written.result()):
+            self._writer.publish(documents)
+
+    def __enter__(self) -> Runs:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._thread:  # wait for it whatever happened: it writes to a folder that is ours no longer
+            if kind is None:
+                self._publish()
+
+
+def _write(folder: Path, gatherer: Gatherer, order: str) -> int:
+    if gatherer.documents:
+        write_segment(folder, gatherer.gathered(order))
+    return len(gatherer.documents)
 
 
 def delete(writer: Writer, keys: Collection[int]) -> int:

@@ -6,6 +6,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
+
+import numpy as np
 
 from thresher.store import lines
 from thresher.store.importers.document import NOT_UTF8, Choices, Remarks, is_utf8
@@ -37,7 +40,7 @@ class Columns:
         self._name = name
         self._remarks = remarks
         self._is_known = False  # how many columns there are
-        self._surplus: re.Pattern[bytes] | None = None  # what of a line is too much
+        self._has_more = False  # … than attributes
 
     def checked(self, stretches: Sequence[bytes], numbering: Numbering) -> Sequence[bytes]:
         """The same stretches as they may be stored."""
@@ -45,8 +48,8 @@ class Columns:
             stretches = [decoded(stretch) for stretch in stretches]
         if not self._is_known:
             self._learn(stretches, numbering)
-        if self._surplus:
-            stretches = [self._surplus.sub(rb"\1", stretch) for stretch in stretches]
+        if self._has_more:
+            stretches = first_columns(stretches, len(self.attributes))
         if self._sound(stretches):
             return stretches
         return [
@@ -74,7 +77,7 @@ class Columns:
             self.attributes = USUAL_COLUMNS[columns]
         elif columns > wanted:
             self._remarks.add(SURPLUS)
-            self._surplus = re.compile(rb"(\n[^\t\n]*(?:\t[^\t\n]*){%d})\t[^\n]*" % (wanted - 1))
+            self._has_more = True
 
     def _sound(self, stretches: Sequence[bytes]) -> bool:
         """Whether every line has the right columns, no controls, is not blank, UTF-8 and in NFC."""
@@ -108,6 +111,22 @@ class Columns:
                 values = values[: len(self.attributes)] + [""] * missing
             mended.append(lines.token(values)[:-1])
         return b"".join([b"\n" + line for line in mended])
+
+
+def first_columns(stretches: Sequence[bytes], count: int) -> list[bytes]:
+    """Stretches without what their lines have behind so many columns.
+
+    >>> first_columns([b"\\na\\tb\\tc\\nd", b"", b"\\n\\tf\\tg"], 2)
+    [b'\\na\\tb\\nd', b'', b'\\n\\tf']
+    """
+    joined = np.frombuffer(b"".join(stretches), np.uint8)
+    tabs = np.cumsum(joined == ord("\t"))
+    (starts,) = np.nonzero(joined == lines.LINE_FEED)
+    before = np.repeat(tabs[starts], np.diff(starts, append=len(joined)))  # those of the lines before
+    kept = tabs - before < count
+    ends = np.concatenate([[0], np.cumsum(kept)])[np.cumsum([0, *map(len, stretches)])].tolist()
+    data = joined[kept].tobytes()
+    return [data[start:end] for start, end in pairwise(ends)]
 
 
 def decoded(data: bytes) -> bytes:
