@@ -44,6 +44,7 @@ def test_segments_merged_are_the_segment_of_all_documents(
     index.build(one, sources(corpus))
     with writing(several) as writer, pytest.MonkeyPatch.context() as patch:
         patch.setattr("thresher.query.merge.AT_ONCE", 16)  # tokens are kept in a file, too
+        patch.setattr("thresher.query.build.AT_ONCE", 3)
         index.add(writer, sources(corpus), run_tokens=run)
         index.tidy(writer, all_of_them=True)
     (first,), (second,) = Index(one).segments, Index(several).segments
@@ -271,6 +272,25 @@ def test_dimensions_stand_beside_documents(tmp_path: Path) -> None:
     (segment,) = Index(tmp_path).segments
     assert segment.dimensions["quality"].tolist() == [0.5, 0.25, 0.0]
     assert segment.dimensions["length"].tolist() == [3.0, 2.0, 1.0]
+
+
+def test_segments_are_merged_as_far_as_there_is_room_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "MOST_TOKENS", 10)
+    ranked = [Source(key, b"a\nb\n", ("word",), {}, {"quality": float(key)}) for key in range(12)]
+    with writing(tmp_path) as writer:
+        writer.start_anew(INPUT)
+        index.add(writer, ranked, run_tokens=4)
+        index.delete(writer, [3])
+        index.tidy(writer, order="quality")
+        assert writer.manifest.order == "quality"
+    whole = Index(tmp_path)
+    assert [segment.size for segment in whole.segments] == [6, 8, 8]
+    assert all(
+        sorted(some)[::-1] == list(some) for some in (one.dimensions["quality"] for one in whole.segments)
+    )
+    assert whole.search('"a" "b"').count() == whole.documents == 11
 
 
 def test_hits_of_all_segments_come_in_order(tmp_path: Path) -> None:

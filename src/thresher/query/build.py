@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -22,6 +22,7 @@ from thresher.query.planes import WIDEST, pack_planes
 from thresher.query.postings import pack_postings
 from thresher.query.segment import DOCUMENT, LISTED, TOKENS
 from thresher.query.shelf import ShelfWriter
+from thresher.query.stretches import cuts, spread
 from thresher.store.files import sync_directory
 from thresher.store.lines import CLOSES, OPENS
 
@@ -31,6 +32,7 @@ KEY, SEQUENCE = (
 )  # columns of documents: what tells them apart, and the order in which they came
 OWN_COLUMNS = (KEY, SEQUENCE)
 LOWERCASE = "lc"  # the attribute that is the word in small letters
+AT_ONCE = 1 << 20  # structures that are moved at a time
 INPUT = "input"  # the order in which documents came
 
 
@@ -47,8 +49,8 @@ class Source(Struct, frozen=True):
 class Regions(NamedTuple):
     """The structures of one kind: stretches of tokens in order, and what is said of each."""
 
-    firsts: Starts
-    nexts: Starts
+    firsts: Starts | Ids
+    nexts: Starts | Ids
     attributes: dict[str, pa.Array[Any]]
 
 
@@ -64,7 +66,7 @@ class Gathered(NamedTuple):
 
     ids: Ids  # the type of every token; the most frequent types come first
     attributes: dict[str, TypeValues]
-    structures: dict[str, Regions]
+    structures: Iterable[tuple[str, Regions]]  # each is made when it is asked for
     dimensions: dict[str, NDArray[np.float32]]
 
 
@@ -115,7 +117,7 @@ class Gatherer:
         return Gathered(
             ranks[moves.tokens(ids)],
             attributes,
-            {name: moves.regions(found) for name, found in {**structures, DOCUMENT: documents}.items()},
+            ((name, moves.regions(found)) for name, found in {**structures, DOCUMENT: documents}.items()),
             {name: values[moves.sequence] for name, values in dimensions.items()},
         )
 
@@ -201,12 +203,26 @@ class Moves:
         return moved
 
     def regions(self, regions: Regions) -> Regions:
-        owners = np.searchsorted(self._firsts, regions.firsts, "right") - 1
-        shifts = (self._targets - self._firsts)[owners]
-        stay = np.flatnonzero(self._targets[owners] >= 0)
-        stay = stay[np.argsort((regions.firsts + shifts)[stay], kind="stable")]
-        attributes = {name: values.take(stay) for name, values in regions.attributes.items()}
-        return Regions((regions.firsts + shifts)[stay], (regions.nexts + shifts)[stay], attributes)
+        """Structures, each of which lies in one document, where they will stand."""
+        kind = regions.firsts.dtype  # or else all of them would be copied to compare them
+        starts, ends = (
+            np.searchsorted(regions.firsts, borders.astype(kind))[self.sequence]
+            for borders in (self._firsts, self._nexts)
+        )
+        shifts = (self._targets - self._firsts)[self.sequence]
+        lengths = ends - starts
+        firsts, nexts = (np.empty(int(lengths.sum()), np.uint32) for _ in range(2))
+        taken = []
+        at = 0
+        for some in cuts(lengths, AT_ONCE):
+            rows, by = spread(starts[some], ends[some]), np.repeat(shifts[some], lengths[some])
+            firsts[at : at + len(rows)] = regions.firsts[rows] + by
+            nexts[at : at + len(rows)] = regions.nexts[rows] + by
+            at += len(rows)
+            if regions.attributes:
+                taken.append(rows)
+        attributes = {name: values.take(np.concatenate(taken)) for name, values in regions.attributes.items()}
+        return Regions(firsts, nexts, attributes)
 
 
 def _regions(lines: Texts, events: Sequence[Ids], places: Sequence[Starts]) -> dict[str, Regions]:
@@ -266,15 +282,8 @@ def write_segment(folder: Path, gathered: Gathered) -> None:
     with ShelfWriter(folder / TOKENS) as shelf:
         counts = counted(ids, kinds)
         shelf.put("counts", counts)
-        column = pack_column(ids)
-        for name in ("low", "wide", "ranks", "high"):
-            shelf.put(name, getattr(column, name))
-        width = column.width
-        del column  # it is as large as all the rest together
-        postings = pack_postings(ids, counts, LISTED)
-        shelf.put("posting_starts", postings.starts)
-        shelf.put("posting_words", postings.words)
-        del postings
+        width = pack_column(ids, shelf.room).width
+        shelf.put("posting_starts", pack_postings(ids, counts, LISTED, shelf.room).starts)
         widths: dict[str, int] = {}
         for name, (values, numbers) in gathered.attributes.items():
             lexicon.put(shelf, name, lexicon.build(values))
@@ -282,9 +291,12 @@ def write_segment(folder: Path, gathered: Gathered) -> None:
             plane_bits = max(len(values) - 1, 1).bit_length()
             if plane_bits <= WIDEST:
                 widths[name] = plane_bits
-                shelf.put(f"{name}.planes", pack_planes(ids, numbers, plane_bits).words)
-        for name, regions in gathered.structures.items():
-            _put_structure(shelf, folder, name, regions)
+                pack_planes(ids, numbers, plane_bits, shelf.named(f"{name}."))
+        structures: dict[str, list[str]] = {}
+        for name, regions in gathered.structures:
+            if len(regions.firsts):
+                _put_structure(shelf, folder, name, regions)
+                structures[name] = [one for one in regions.attributes if one not in OWN_COLUMNS]
         for name, figures in gathered.dimensions.items():
             shelf.put(f"dimension.{name}", figures)
         shelf.tell(
@@ -292,10 +304,7 @@ def write_segment(folder: Path, gathered: Gathered) -> None:
             width=width,
             attributes=list(gathered.attributes),
             planes=widths,
-            structures={
-                name: [one for one in regions.attributes if one not in OWN_COLUMNS]
-                for name, regions in gathered.structures.items()
-            },
+            structures=structures,
             dimensions=list(gathered.dimensions),
         )
     sync_directory(folder)
@@ -305,10 +314,10 @@ def _put_structure(shelf: ShelfWriter, folder: Path, name: str, regions: Regions
     """Where the structures of a kind stand, and a table of their attributes."""
     firsts, nexts = regions.firsts, regions.nexts
     if (firsts[1:] == nexts[:-1]).all():
-        shelf.put(f"{name}.firsts", np.concatenate([firsts, nexts[-1:]]).astype(np.uint32))
+        shelf.put(f"{name}.firsts", np.concatenate([firsts, nexts[-1:]]))
     else:
-        shelf.put(f"{name}.firsts", firsts.astype(np.uint32))
-        shelf.put(f"{name}.nexts", nexts.astype(np.uint32))
+        shelf.put(f"{name}.firsts", firsts)
+        shelf.put(f"{name}.nexts", nexts)
     if regions.attributes:
         with (folder / f"{name}.parquet").open("wb") as file:
             pq.write_table(pa.table(dict(regions.attributes)), file, compression="zstd")

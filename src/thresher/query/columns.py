@@ -22,9 +22,11 @@ from thresher.query.packing import (
     WORDS,
     Bytes,
     Ids,
+    Room,
     Words,
     bits_at,
     first_one,
+    in_memory,
     mask_of,
     ones,
     put_bits,
@@ -68,13 +70,14 @@ def number_at(column, position):
     return np.int64(low[place] | bits_at(high, at, mask_of(width)) << np.uint64(BYTE))
 
 
-def pack_column(ids: Ids) -> Column:
+def pack_column(ids: Ids, room: Room = in_memory) -> Column:
     """A column of numbers."""
-    low, wide = np.empty(len(ids), np.uint8), np.zeros(-(-len(ids) // BLOCK) + 1, np.uint64)
-    ranks = np.zeros(len(wide), np.uint32)
+    blocks = -(-len(ids) // BLOCK) + 1
+    low, wide = room("low", np.uint8, len(ids)), room("wide", np.uint64, blocks)
+    ranks = room("ranks", np.uint32, blocks)
     long = _count_long(ids, ranks)
     width = max(int(ids.max(initial=0)).bit_length() - BYTE, 0)
-    high = np.zeros((long * width >> 6) + 2, np.uint64)
+    high = room("high", np.uint64, (long * width >> 6) + 2)
     _spread(ids, width, low, wide, high)
     return Column(low, wide, ranks, high, width)
 

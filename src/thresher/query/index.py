@@ -152,21 +152,35 @@ def due(manifest: Manifest) -> tuple[Entry, ...]:
 
 def tidy(writer: Writer, *, all_of_them: bool = False, order: str | None = None) -> None:
     """Merge the segments that should be, or all: then nothing of deleted documents is left."""
-    if order is not None and order != writer.manifest.order:
-        all_of_them = True
-    while entries := (writer.manifest.segments if all_of_them else due(writer.manifest)):
-        emptied = tuple(entry for entry in entries if entry.deleted == entry.documents)
-        writer.drop(emptied)
-        # In the order of the manifest, that of the documents' coming.
-        rest = tuple(entry for entry in writer.manifest.segments if entry in entries and entry not in emptied)
-        if rest:
-            segments = [writer.segment(entry) for entry in rest]
-            merge(segments, (writer.manifest.order if order is None else order) or INPUT, writer.new_folder())
-            writer.publish(
-                sum(entry.documents - entry.deleted for entry in rest), instead_of=rest, order=order
-            )
-        if all_of_them:
-            return
+    if all_of_them or (order is not None and order != writer.manifest.order):
+        for entries in portions(writer.manifest):
+            _merge(writer, entries, order)
+        writer.set_order(writer.manifest.order if order is None else order)
+        return
+    while entries := due(writer.manifest):
+        _merge(writer, entries, order)
+
+
+def portions(manifest: Manifest) -> list[tuple[Entry, ...]]:
+    """All segments, in groups that fit into one each."""
+    groups: list[tuple[Entry, ...]] = []
+    for entry in manifest.segments:
+        if groups and sum(one.tokens for one in groups[-1]) + entry.tokens <= MOST_TOKENS:
+            groups[-1] += (entry,)
+        else:
+            groups.append((entry,))
+    return groups
+
+
+def _merge(writer: Writer, entries: tuple[Entry, ...], order: str | None) -> None:
+    emptied = tuple(entry for entry in entries if entry.deleted == entry.documents)
+    writer.drop(emptied)
+    # In the order of the manifest, that of the documents' coming.
+    rest = tuple(entry for entry in writer.manifest.segments if entry in entries and entry not in emptied)
+    if rest:
+        segments = [writer.segment(entry) for entry in rest]
+        merge(segments, (writer.manifest.order if order is None else order) or INPUT, writer.new_folder())
+        writer.publish(sum(entry.documents - entry.deleted for entry in rest), instead_of=rest)
 
 
 def build(directory: Path, documents: Iterable[Source], order: str = INPUT) -> Changes:

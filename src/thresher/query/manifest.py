@@ -136,9 +136,7 @@ class Writer:
         """Where the next segment is to be written."""
         return self.folder / f"{self.manifest.next_segment:06d}.new"
 
-    def publish(
-        self, documents: int, *, instead_of: tuple[Entry, ...] = (), order: str | None = None
-    ) -> None:
+    def publish(self, documents: int, *, instead_of: tuple[Entry, ...] = ()) -> None:
         """Make the segment in the new folder part of the index, perhaps in place of others."""
         name = f"{self.manifest.next_segment:06d}"
         new = self.new_folder()
@@ -147,11 +145,15 @@ class Writer:
         segment = Segment(self.folder / name)
         kept = tuple(entry for entry in self.manifest.segments if entry not in instead_of)
         self._swap(
-            order=self.manifest.order if order is None else order,
             next_segment=self.manifest.next_segment + 1,
             next_document=self.manifest.next_document + (0 if instead_of else documents),
             segments=(*kept, Entry(name, segment.size, documents)),
         )
+
+    def set_order(self, order: str) -> None:
+        """Say that the documents of all segments stand in an order."""
+        if order != self.manifest.order:
+            self._swap(order=order)
 
     def drop(self, entries: tuple[Entry, ...]) -> None:
         """Take segments out of the index."""

@@ -17,6 +17,7 @@ from thresher.query.columns import counted, unpack
 from thresher.query.lexicon import texts
 from thresher.query.packing import Ids, Starts
 from thresher.query.segment import DOCUMENT, Segment
+from thresher.query.shelf import mapped
 
 AT_ONCE = 1 << 24  # tokens that are in memory
 
@@ -24,8 +25,7 @@ AT_ONCE = 1 << 24  # tokens that are in memory
 def merge(segments: Sequence[Segment], order: str, folder: Path) -> None:
     """Write one segment of all documents of several that were not deleted, in an order."""
     shifts = np.cumsum([0, *(segment.size for segment in segments)])
-    structures = _joined(segments, shifts)
-    documents = structures[DOCUMENT]
+    documents = _joined(segments, shifts, DOCUMENT)
     dimensions = _dimensions(segments)
     order_of = ranking(documents, dimensions, order)
     gone = _deleted(segments)
@@ -34,16 +34,13 @@ def merge(segments: Sequence[Segment], order: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     ids = _tokens(segments, shifts, documents, moves, ranks, folder.parent)
     attributes, ids = _still_there(attributes, ids)
+    names = dict.fromkeys(name for segment in segments for name in segment.structures)
     write_segment(
         folder,
         Gathered(
             ids,
             attributes,
-            {
-                name: regions
-                for name, found in structures.items()
-                if len((regions := moves.regions(found)).firsts)
-            },
+            ((name, moves.regions(_joined(segments, shifts, name))) for name in names),
             {name: values[moves.sequence] for name, values in dimensions.items()},
         ),
     )
@@ -58,22 +55,17 @@ def _deleted(segments: Sequence[Segment]) -> NDArray[np.bool_]:
     return np.concatenate(parts)
 
 
-def _joined(segments: Sequence[Segment], shifts: Starts) -> dict[str, Regions]:
-    """The structures of all segments, one segment behind the other."""
-    names = list(dict.fromkeys(name for segment in segments for name in segment.structures))
-    found = {}
-    for name in names:
-        firsts, nexts, tables = [], [], []
-        for segment, shift in zip(segments, shifts.tolist(), strict=False):
-            if (structure := segment.structures.get(name)) is None:
-                continue
-            firsts.append(structure.firsts.astype(np.int64) + shift)
-            nexts.append(structure.nexts.astype(np.int64) + shift)
+def _joined(segments: Sequence[Segment], shifts: Starts, name: str) -> Regions:
+    """The structures of a kind of all segments, one segment behind the other."""
+    firsts, nexts, tables = [], [], []
+    for segment, shift in zip(segments, shifts.astype(np.uint32), strict=False):
+        if (structure := segment.structures.get(name)) is not None:
+            firsts.append(structure.firsts + shift)
+            nexts.append(structure.nexts + shift)
             tables.append(segment.table(name))
-        table = pa.concat_tables(tables, promote_options="permissive")
-        columns = {column: _full(table.column(column)) for column in table.column_names if column}
-        found[name] = Regions(np.concatenate(firsts), np.concatenate(nexts), columns)
-    return found
+    table = pa.concat_tables(tables, promote_options="permissive")
+    columns = {column: _full(table.column(column)) for column in table.column_names if column}
+    return Regions(np.concatenate(firsts), np.concatenate(nexts), columns)
 
 
 def _full(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
@@ -177,5 +169,4 @@ def _scratch(size: int, folder: Path) -> Ids:
     if size <= AT_ONCE:
         return np.empty(size, np.uint32)
     with tempfile.TemporaryFile(dir=folder) as file:
-        file.truncate(4 * size)
-        return np.memmap(file, np.uint32, "r+", shape=(size,)).view(np.ndarray)
+        return mapped(file, np.uint32, 0, size)

@@ -17,6 +17,15 @@ Ids = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 Starts = NDArray[np.int64]
 
+# Where numbers are written that are to be kept: so many zeros of a kind, under a name.
+Room = Callable[[str, Any, int], NDArray[Any]]
+
+
+def in_memory(_name: str, kind: Any, count: int) -> NDArray[Any]:
+    """Room for those who keep them otherwise."""
+    return np.zeros(count, kind)
+
+
 # What a memory-mapped file lends, and what is made anew.
 BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 IDS = types.Array(types.uint32, 1, "C", readonly=True)

@@ -10,7 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thresher.query.packing import BYTES, IDS, LAST, NEW_WORDS, ONE, SIX, WORDS, Bytes, Ids, Words
+from thresher.query.packing import (
+    BYTES,
+    IDS,
+    LAST,
+    NEW_WORDS,
+    ONE,
+    SIX,
+    WORDS,
+    Bytes,
+    Ids,
+    Room,
+    Words,
+    in_memory,
+)
 from thresher.read.scan.kernel import NOTHING, NUMBER, kernel
 
 WIDEST = 8  # bits: attributes of more values have no planes
@@ -23,9 +36,9 @@ class Planes(NamedTuple):
     width: int  # bits of a value
 
 
-def pack_planes(ids: Ids, values: Ids, width: int) -> Planes:
+def pack_planes(ids: Ids, values: Ids, width: int, room: Room = in_memory) -> Planes:
     """The values, by type, of a column of types."""
-    words = np.zeros(-(-len(ids) // 64) * width, np.uint64)
+    words = room("planes", np.uint64, -(-len(ids) // 64) * width)
     _spread(ids, values, width, words)
     return Planes(words, width)
 

@@ -22,10 +22,12 @@ from thresher.query.packing import (
     STARTS,
     WORDS,
     Ids,
+    Room,
     Starts,
     Words,
     bits_at,
     first_one,
+    in_memory,
     leading_zeros,
     mask_of,
     ones,
@@ -61,11 +63,11 @@ def list_bits(count, size):
     return count * low + count + (size >> low) + 1
 
 
-def pack_postings(ids: Ids, counts: Ids, first: int = 0) -> Postings:
+def pack_postings(ids: Ids, counts: Ids, first: int = 0, room: Room = in_memory) -> Postings:
     """The positions of every number from `first` on in a column; `counts` tells of all how many there are."""
     counts = counts[first:]
     starts = np.zeros(-(-len(counts) // GROUP) + 1, np.int64)
-    words = np.zeros((_lay_out(counts, len(ids), starts) >> 6) + 2, np.uint64)
+    words = room("posting_words", np.uint64, (_lay_out(counts, len(ids), starts) >> 6) + 2)
     # So many at a time as fit into memory.
     totals = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     start = place = 0

@@ -10,13 +10,14 @@ import mmap
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from thresher.query.packing import Room
 from thresher.store.files import StoreError
 
 MARK = b"thresher shelf 1"
@@ -38,11 +39,27 @@ class Contents(Struct, frozen=True):
     facts: dict[str, Any]  # small things that are no arrays
 
 
+def mapped(file: IO[bytes], kind: Any, start: int, count: int) -> Array:
+    """Zeros of a kind in a file, from a place on to its end, to be written to; they need not fit into memory.
+
+    There is space for them on the disk: where it ran out only as they are written, the process would be killed.
+    """
+    size = count * np.dtype(kind).itemsize
+    if not size:
+        return np.zeros(0, kind)
+    file.flush()
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), start, size)
+    else:
+        file.truncate(start + size)
+    return np.memmap(file, kind, "r+", start, (count,)).view(np.ndarray)
+
+
 class ShelfWriter:
     """Writes a shelf; the file is durable, and whole, when `close` returns."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
+        self._file = path.open("w+b")
         self._arrays: dict[str, Place] = {}
         self._facts: dict[str, Any] = {}
 
@@ -51,6 +68,19 @@ class ShelfWriter:
         self._file.write(bytes(-self._file.tell() % ALIGNED))
         self._arrays[name] = Place(array.dtype.str, self._file.tell(), len(array))
         self._file.write(np.ascontiguousarray(array).data if len(array) else b"")
+
+    def room(self, name: str, kind: Any, count: int) -> Array:
+        """Room for an array, which is written where it will lie: it need not fit into memory."""
+        self._file.write(bytes(-self._file.tell() % ALIGNED))
+        place = Place(np.dtype(kind).str, self._file.tell(), count)
+        self._arrays[name] = place
+        array = mapped(self._file, kind, place.start, count)
+        self._file.seek(place.start + array.nbytes)
+        return array
+
+    def named(self, prefix: str) -> Room:
+        """The same for arrays whose names get something before them."""
+        return lambda name, kind, count: self.room(prefix + name, kind, count)
 
     def tell(self, **facts: Any) -> None:
         """Add facts."""

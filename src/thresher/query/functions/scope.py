@@ -18,6 +18,7 @@ from thresher.query.index import keys_of
 from thresher.query.packing import Ids, Starts
 from thresher.query.search import Hits, those
 from thresher.query.segment import DOCUMENT, Segment, Structure
+from thresher.query.stretches import cuts, spread
 
 PIECE = 1 << 22  # positions that are looked at at once: some 100 MB with all that is told of each
 
@@ -133,24 +134,6 @@ def pieces(segment: Segment, number: int, mask: Mask) -> Iterator[Piece]:
         else:
             types = pick(segment.column, spread(firsts[some], nexts[some]).astype(np.uint32))
         yield Piece(number, types, starts, firsts[some] - starts)
-
-
-def cuts(lengths: Starts, most: int) -> Iterator[slice]:
-    """Rows with lengths, in groups that are together no longer than that; one that is by itself is a group."""
-    ends = np.cumsum(lengths)
-    start = done = 0
-    while start < len(lengths):
-        stop = max(int(np.searchsorted(ends, done + most, "right")), start + 1)
-        yield slice(start, stop)
-        start, done = stop, int(ends[stop - 1])
-
-
-def spread(starts: Starts, ends: Starts) -> Starts:
-    """All positions of stretches, each from one to before another."""
-    lengths = np.maximum(ends - starts, 0)
-    shifts = starts - (np.cumsum(lengths) - lengths)
-    positions: Starts = np.arange(int(lengths.sum()), dtype=np.int64) + np.repeat(shifts, lengths)
-    return positions
 
 
 def document_numbers(segment: Segment, positions: Starts) -> Starts:

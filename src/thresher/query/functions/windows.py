@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from thresher.query.columns import pick
 from thresher.query.found import Index
-from thresher.query.functions.scope import PIECE, cuts, spread, structure_in
+from thresher.query.functions.scope import PIECE, structure_in
 from thresher.query.functions.tables import FunctionError, one_of
 from thresher.query.packing import Ids, Starts
 from thresher.query.search import Hits
 from thresher.query.segment import DOCUMENT, Segment
+from thresher.query.stretches import cuts, spread
 
 Window = tuple[int, int] | str  # from so many tokens to so many: -5, 5; or a structure: "s"
 
