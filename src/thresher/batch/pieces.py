@@ -49,6 +49,7 @@ class Task(Struct, frozen=True):
     inputs: tuple[Output, ...]
     parameters: dict[str, Any] = {}
     depends: tuple[str, ...] = ()  # digests of models and the like that the result depends on, too
+    where: dict[str, str] = {}  # more parameters: where things are, on which the result does not depend
 
 
 class Record(Struct, frozen=True):
@@ -115,6 +116,7 @@ class Pieces:
             "digests": [one.digest for one in task.inputs],
             "parameters": task.parameters,
             "depends": list(task.depends),
+            "where": task.where,
         }
         return Call(MAKE, arguments, deadline)
 
@@ -150,6 +152,7 @@ def make(
     digests: Sequence[str],
     parameters: dict[str, Any],
     depends: Sequence[str],
+    where: dict[str, str],
 ) -> str:
     """Make a piece and publish it; the answer is its digest. Who comes second finds it done."""
     place = Path(target)
@@ -157,7 +160,7 @@ def make(
     folder.mkdir(parents=True)
     start = time.monotonic()
     try:
-        report = function_at(function)(folder, [Path(one) for one in inputs], **parameters) or {}
+        report = function_at(function)(folder, [Path(one) for one in inputs], **parameters, **where) or {}
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         digest = _digest(folder, files)
         record = Record(

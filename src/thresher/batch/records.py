@@ -32,6 +32,7 @@ class PieceRun(Struct, frozen=True):
     cpu_seconds: float = 0.0
     attempts: int = 0
     fault: str = ""
+    log: str = ""  # the end of what it wrote
 
 
 class StepRun(Struct):

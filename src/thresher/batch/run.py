@@ -22,6 +22,7 @@ from thresher.engine.calls import Ended, Engine
 from thresher.store import corpus as corpora
 from thresher.store.corpus import CorpusError
 
+KEPT_LOG = 2_000  # letters of what a piece wrote that are put on record
 SAVE_EVERY = 1.0  # seconds between two versions of a run's record while it goes on
 
 
@@ -204,7 +205,7 @@ class _Stage:
             self._runner.failures.forget(key)
             self._note(
                 key, state="made", digest=found.digest, report=found.report, seconds=ended.seconds,
-                cpu_seconds=ended.cpu_seconds, attempts=attempts, fault="",
+                cpu_seconds=ended.cpu_seconds, attempts=attempts, fault="", log=ended.log[-KEPT_LOG:],
             )  # fmt: skip
             return None
         fault = ended.fault or "it ended well, but left no result"

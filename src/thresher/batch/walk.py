@@ -34,7 +34,7 @@ class Walker:
         for step, parameters in chosen:
             told: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(parameters))  # as it is on record
             self.begin(StepRun(step.name, step.version, told))
-            plan = step.plan(Work(shards, parameters, corpus.config))
+            plan = step.plan(Work(shards, parameters, corpus))
             try:
                 tasks = next(plan)
                 while True:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from thresher.batch.pieces import Output, Task
-from thresher.config import Config
+from thresher.store.corpus import Corpus
 
 Plan = Generator[list[Task], list[Output], list[Output]]
 
@@ -27,7 +27,7 @@ class Work(Struct, frozen=True):
 
     shards: list[Output]
     parameters: Any
-    config: Config
+    corpus: Corpus
 
 
 class Step(Struct, frozen=True):
