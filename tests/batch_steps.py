@@ -39,6 +39,17 @@ def deadly_once(documents: pa.Table, *, mark: str) -> pa.Table:
     return documents
 
 
+def deadly_to_its_node_once(documents: pa.Table, *, mark: str) -> pa.Table:
+    """Takes the node with it that it runs on, the first time."""
+    try:
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return documents
+    os.kill(os.getppid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return documents
+
+
 def no_table(documents: pa.Table) -> str:
     return "nothing"
 
@@ -47,5 +58,5 @@ def unversioned(documents: pa.Table) -> pa.Table:
     return documents
 
 
-for function in (shout, same, poison, deadly_once, no_table):
+for function in (shout, same, poison, deadly_once, deadly_to_its_node_once, no_table):
     function.version = 1

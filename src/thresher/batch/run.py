@@ -22,6 +22,7 @@ from thresher.engine.calls import Ended, Engine
 from thresher.store import corpus as corpora
 from thresher.store.corpus import CorpusError
 
+DEADLINE = 6 * 3_600.0  # seconds for a piece: more is no work, but a fault
 KEPT_LOG = 2_000  # letters of what a piece wrote that are put on record
 SAVE_EVERY = 1.0  # seconds between two versions of a run's record while it goes on
 
@@ -72,18 +73,20 @@ def process(
     engine_name: str = "local",
     last_step: str = "",
     retry_failed: bool = False,
+    deadline: float = DEADLINE,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Run:
     """Run the recipe of a corpus, as far as its results are not there, up to a step or to its end.
 
-    A piece that failed too often, in this run or in those before, is left alone until `retry_failed`.
+    A piece that failed too often, in this run or in those before, is left alone until `retry_failed`. One that takes
+    longer than a deadline, in seconds, has failed.
     """
     corpus = corpora.open(directory)
     chosen = until(recipe(corpus.config), last_step)
     with locked(directory) as folder:
         earlier = records.runs(directory)
         run = Run(earlier[-1].number + 1 if earlier else 1, time.time(), engine_name)
-        runner = _Runner(folder, engine, run, progress)
+        runner = _Runner(folder, engine, run, deadline, progress)
         runner.pieces.sweep()
         if retry_failed:
             for failure in runner.failures.all():
@@ -103,8 +106,16 @@ def process(
 class _Runner(Walker):
     """Makes what is missing."""
 
-    def __init__(self, folder: Path, engine: Engine, run: Run, progress: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        engine: Engine,
+        run: Run,
+        deadline: float,
+        progress: Callable[[Progress], None],
+    ) -> None:
         super().__init__(folder)
+        self.deadline = deadline
         self.failures = Failures(folder)
         self._engine, self._run, self._progress = engine, run, progress
         self._saved = 0.0
@@ -193,7 +204,8 @@ class _Stage:
         return given_up
 
     def _call(self, key: str) -> Any:
-        return self._runner.pieces.call(key, self._step.name, self._step.version, self._tasks[key])
+        runner, step = self._runner, self._step
+        return runner.pieces.call(key, step.name, step.version, self._tasks[key], runner.deadline)
 
     def _took(self, key: str, ended: Ended) -> Failure | None:
         """Note how a piece ended; a failure, if it did not end well."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from thresher.cli.app import AsJson, Directory, app, print_json, say, show
-from thresher.config import ConfigError
+from thresher.config import ConfigError, duration
 
 if TYPE_CHECKING:
     from thresher.batch.records import Run
@@ -30,6 +30,7 @@ def process(
     status: Flag = False,
     dry_run: Flag = False,
     retry_failed: Flag = False,
+    deadline: str = "6h",
     json: AsJson = False,
 ) -> None:
     """Run the steps that corpus.toml lists over a corpus; what was done before is not done again.
@@ -44,15 +45,18 @@ def process(
     step
         Stop after this step.
     engine
-        Where the work is done: local, in processes of this machine.
+        Where the work is done: local, in processes of this machine; ray, or ray:ADDRESS, on a Ray cluster, whose
+        nodes must all see the directory under the same path.
     processes
-        How many of them; left out, one for each processor.
+        How many of them on this machine; left out, one for each processor.
     status
         Only tell how the last run stands.
     dry_run
         Only tell what would be run, and why.
     retry_failed
         Also try pieces again that failed too often.
+    deadline
+        How long one piece may take.
     """
     from thresher.batch.dry import dry_run as planned
     from thresher.batch.run import process as run_recipe
@@ -77,6 +81,7 @@ def process(
             engine_name=engine,
             last_step=step,
             retry_failed=retry_failed,
+            deadline=duration(deadline),
             progress=progress,
         )
     if json:
@@ -218,15 +223,13 @@ def _figures(report: dict[str, Any]) -> str:
 
 @contextmanager
 def _engine(name: str, processes: int) -> Iterator[Engine]:
-    from thresher.engine.processes import Processes
+    from thresher.engine.choose import engine
 
-    if name != "local":
-        raise ConfigError(f"there is no engine {name!r}; there is local")
-    engine = Processes(processes)
+    chosen = engine(name, processes)
     try:
-        yield engine
+        yield chosen
     finally:
-        engine.close()
+        chosen.close()
 
 
 @contextmanager
