@@ -78,8 +78,8 @@ def process(
 ) -> Run:
     """Run the recipe of a corpus, as far as its results are not there, up to a step or to its end.
 
-    A piece that failed too often, in this run or in those before, is left alone until `retry_failed`. One that takes
-    longer than a deadline, in seconds, has failed.
+    A piece that failed too often, in this run or in those before, is left alone until `retry_failed`. One that
+    takes longer than a deadline, in seconds, has failed.
     """
     corpus = corpora.open(directory)
     chosen = until(recipe(corpus.config), last_step)
