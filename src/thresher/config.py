@@ -232,6 +232,8 @@ class Config(Section, frozen=True):
     store: Storing = Storing()
     policy: Policy = Policy()
     cycles: Cycles = Cycles()
+    # What `thresher process` does, step by step: [[process]] with step = "…" and the parameters of that step.
+    process: tuple[dict[str, Any], ...] = ()
 
 
 def load(directory: Path) -> Config:
@@ -324,6 +326,9 @@ def dump(config: Config) -> str:
         if isinstance(section, dict) and section:
             lines += ["", f"[{name}]"]
             lines += [f"{field} = {_toml(value)}" for field, value in section.items()]
+    for entry in config.process:
+        lines += ["", "[[process]]"]
+        lines += [f"{field} = {_toml(value)}" for field, value in entry.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -12,6 +12,7 @@ from thresher.cli import (  # noqa: F401 - each adds its commands to the app
     importing,
     lab,
     languages,
+    processing,
     sample,
     searching,
     seeds,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -72,6 +72,13 @@ class Document(Struct, frozen=True):
     suspicion: float | None
 
 
+class TableFile(NamedTuple):
+    """A file of a table: a stream of so many bytes, or, without a length, one that is sealed and never changes."""
+
+    path: Path
+    length: int | None
+
+
 def open(directory: str | os.PathLike[str]) -> Corpus:
     """The corpus in a directory.
 
@@ -113,6 +120,27 @@ class Corpus:
         schema = _selection(table, columns)
         segments = self._segments(table, schema.names)
         return (_aligned(batch, schema) for segment in segments for batch in segment)
+
+    def files(self, table: str) -> list[TableFile]:
+        """The files of a table as of the newest commit, in order."""
+        folder = self.directory / table
+        status = self._status()
+        if status is None:
+            naming = naming_of(table)
+            there = {path.name: path for path in folder.glob("*") if naming.fullmatch(path.name)}
+            found: dict[str, int | None] = {
+                name: None if name.endswith(".parquet") else path.stat().st_size
+                for name, path in there.items()
+                if not name.endswith(".tmp") and f"{path.stem}.parquet" not in there.keys() - {name}
+            }
+        else:
+            known: dict[str, int | None] = status["files"]
+            prefix = f"{table}/"
+            found = {name[len(prefix) :]: length for name, length in known.items() if name.startswith(prefix)}
+        return [
+            TableFile(segment_path(folder, number, "parquet" if length is None else "arrows"), length)
+            for number, length in numbered(found, naming_of(table))
+        ]
 
     def __iter__(self) -> Iterator[Document]:
         for batch in self.batches("docs"):

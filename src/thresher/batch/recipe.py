@@ -1,0 +1,46 @@
+"""A recipe: the steps that a corpus is processed by, as corpus.toml lists them."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, NamedTuple
+
+import msgspec
+
+from thresher.batch.steps import STEPS, own
+from thresher.batch.steps.plans import Step
+from thresher.config import Config, ConfigError
+
+# Where corpus.toml has none.
+USUAL: tuple[dict[str, Any], ...] = ({"step": "exact_duplicates"}, {"step": "statistics"})
+
+
+class Chosen(NamedTuple):
+    """A step with its parameters."""
+
+    step: Step
+    parameters: Any
+
+
+def recipe(config: Config) -> list[Chosen]:
+    """The steps of a corpus, in order; what is wrong with one is told."""
+    return [_chosen(dict(entry), number) for number, entry in enumerate(config.process or USUAL, 1)]
+
+
+def _chosen(entry: dict[str, Any], number: int) -> Chosen:
+    where = f"corpus.toml: process {number}"
+    name = entry.pop("step", "")
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f'{where} has no step; write step = "NAME", one of {", ".join(STEPS)}')
+    if ":" in name:
+        return Chosen(Step(name, own.found(name).version, own.plan(name), dict), entry)  # type: ignore
+    if name not in STEPS:
+        near = difflib.get_close_matches(name, STEPS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(STEPS)}, or module:function"
+        raise ConfigError(f"{where}: there is no step {name!r}; {hint}")
+    step = STEPS[name]
+    try:
+        return Chosen(step, msgspec.convert(entry, step.parameters))
+    except msgspec.ValidationError as fault:
+        known = ", ".join(field.name for field in msgspec.structs.fields(step.parameters)) or "none"
+        raise ConfigError(f"{where}, {name}: {fault}; its parameters are {known}") from None

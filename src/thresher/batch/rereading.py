@@ -1,0 +1,131 @@
+"""Raw pages read again, and judged again, in a process that may stall or die: the work of the step `reread`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from thresher.batch import shards
+from thresher.config import Judging, Reading
+from thresher.crawl.answers import age
+from thresher.engine.local import IN_FLIGHT, Readers
+from thresher.judge import judge
+from thresher.page import Failure, Page, Reply
+from thresher.store import warc
+from thresher.store.segments import column_array
+from thresher.store.tables import DOCS, document_row
+
+Row = dict[str, Any]
+
+
+def run(
+    out: Path,
+    inputs: Sequence[Path],
+    *,
+    directory: str,
+    language: str,
+    reading: dict[str, Any],
+    judging: dict[str, Any],
+) -> dict[str, Any]:
+    """The documents of a shard as they are read today."""
+    figures: Counter[str] = Counter()
+    again = _Again(
+        Path(directory) / "warc",
+        language,
+        msgspec.convert(reading, Reading),
+        msgspec.convert(judging, Judging),
+    )
+    with asyncio.Runner() as loop:
+        loop.run(again.start())
+        try:
+            documents = shards.write(out, again.batches(loop, inputs[0], figures))
+        finally:
+            loop.run(again.close())
+    dropped = {
+        name: count for name, count in sorted(figures.items()) if name not in ("read", "without raw page")
+    }
+    kept = {"read": figures["read"], "without_raw_page": figures["without raw page"]}
+    return {"documents": documents, **kept, "dropped": dropped}
+
+
+class _Again:
+    """Reads the raw pages of documents in a process of its own: one that stalls, or dies, costs one page."""
+
+    def __init__(self, folder: Path, language: str, reading: Reading, judging: Judging) -> None:
+        self._folder, self._language, self._judging = folder, language, judging
+        self._readers = Readers(reading, language)
+
+    async def start(self) -> None:
+        await self._readers.start()
+
+    async def close(self) -> None:
+        await self._readers.close()
+
+    def batches(self, loop: asyncio.Runner, shard: Path, figures: Counter[str]) -> Iterator[pa.RecordBatch]:
+        for batch in shards.batches(shard):
+            yield loop.run(self._batch(batch, figures))
+
+    async def _batch(self, batch: pa.RecordBatch, figures: Counter[str]) -> pa.RecordBatch:
+        rows = batch.select(["warc_file", "warc_offset", "seq", "depth", "opt_out", "fetched"]).to_pylist()
+        made: dict[int, tuple[Any, ...]] = {}
+        stays: list[int] = []
+        async for place, reply, page in self._pages(rows):
+            if reply is None:
+                figures["without raw page"] += 1
+                stays.append(place)
+            elif isinstance(page, Failure):
+                figures[page.reason] += 1
+            else:
+                assert page
+                figures["read"] += 1
+                verdict = judge(page, self._language, self._judging, age=age(reply))
+                if verdict.keep:
+                    made[place] = self._row(rows[place], reply, page, verdict)
+                else:
+                    figures[verdict.reason] += 1
+        return _joined(batch, stays, made)
+
+    async def _pages(self, rows: list[Row]) -> AsyncIterator[tuple[int, Reply | None, Page | Failure | None]]:
+        """The page of each row, in order; some are being read while others are waited for."""
+        coming: deque[tuple[int, Reply | None, asyncio.Task[Page | Failure] | None]] = deque()
+        for place, row in enumerate(rows):
+            reply = self._raw(row)
+            task = asyncio.ensure_future(self._readers.read(reply)) if reply else None
+            coming.append((place, reply, task))
+            if len(coming) > IN_FLIGHT:
+                first, its_reply, its_task = coming.popleft()
+                yield first, its_reply, await its_task if its_task else None
+        for place, reply, task in coming:
+            yield place, reply, await task if task else None
+
+    def _raw(self, row: Row) -> Reply | None:
+        if row["warc_file"] is None or row["warc_offset"] is None:
+            return None
+        return warc.read_record(self._folder / Path(row["warc_file"]).name, row["warc_offset"])
+
+    def _row(self, row: Row, reply: Reply, page: Page, verdict: Any) -> tuple[Any, ...]:
+        # What a robots.txt said of its host is not on the page.
+        opt_out = tuple(dict.fromkeys((*page.opt_out, *(row["opt_out"] or ()))))
+        raw = (row["warc_file"], row["warc_offset"])
+        reply = replace(reply, fetched=row["fetched"].timestamp())  # a WARC date may be rounded otherwise
+        return document_row(
+            reply, replace(page, opt_out=opt_out), verdict, seq=row["seq"], depth=row["depth"], raw=raw
+        )
+
+
+def _joined(batch: pa.RecordBatch, stays: Sequence[int], made: dict[int, tuple[Any, ...]]) -> pa.RecordBatch:
+    """Documents as they were, and as they are now, in their order."""
+    columns = zip(*made.values(), strict=True) if made else ([] for _ in DOCS)
+    arrays = [column_array(list(column), field.type) for column, field in zip(columns, DOCS, strict=True)]
+    now = pa.RecordBatch.from_arrays(arrays, schema=DOCS)
+    order = pa.array([*stays, *made]).cast(pa.int64())
+    both = pa.Table.from_batches([batch.take(pa.array(stays, pa.int64())).cast(DOCS), now])
+    return both.take(pc.sort_indices(order)).combine_chunks().to_batches()[0] if both.num_rows else now

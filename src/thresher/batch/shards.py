@@ -1,0 +1,60 @@
+"""Shards: documents in files, the portions that steps work on; all together are in the order of the corpus."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from thresher.store.corpus import CorpusError
+from thresher.store.segments import row_groups
+from thresher.store.tables import DOCS
+
+FILE = "docs.parquet"
+AT_ONCE = 512  # documents
+
+
+def batches(shard: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The documents of a shard, a file or a folder with one, some at a time; what it has not is null."""
+    path = shard / FILE if shard.is_dir() else shard
+    try:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow if shard.is_dir() else DOCS
+            wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+            present = [name for name in wanted.names if name in file.schema_arrow.names]
+            for batch in file.iter_batches(AT_ONCE, columns=present):
+                yield _aligned(batch, wanted)
+    except (pa.ArrowException, OSError) as fault:
+        raise CorpusError(f"{path} cannot be read: {fault}; restore it") from fault
+
+
+def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.equals(schema):
+        return batch
+    arrays: list[pa.Array[Any]] = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def write(folder: Path, documents: Iterable[pa.RecordBatch], schema: pa.Schema = DOCS) -> int:
+    """Write a shard, and tell how many documents it has; the same documents make the same bytes."""
+    count = 0
+    with (folder / FILE).open("wb") as out:
+        groups = row_groups(documents)
+        first = next(groups, schema.empty_table())
+        with pq.ParquetWriter(out, first.schema, compression="zstd") as writer:
+            for group in chain([first], groups):
+                writer.write_table(group, row_group_size=max(group.num_rows, 1))
+                count += group.num_rows
+        out.flush()
+        os.fsync(out.fileno())
+    return count

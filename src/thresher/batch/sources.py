@@ -1,0 +1,72 @@
+"""Where shards come from: the files of a corpus's table of documents, each known by a digest of its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from thresher.batch import shards
+from thresher.batch.pieces import Output, Task, digest_of
+from thresher.store.corpus import Corpus
+from thresher.store.segments import read_stream
+
+DIGESTS = "digests.json"
+SNAPSHOT = "thresher.batch.sources:snapshot"
+
+
+class Known(Struct, frozen=True):
+    """A file whose digest is known as long as it looks the same."""
+
+    size: int
+    changed: int  # in nanoseconds
+    digest: str
+
+
+def sealed(corpus: Corpus, runs: Path) -> tuple[list[Output], list[Task]]:
+    """The documents of a corpus: files that never change, and the task that makes such a file of the last ones."""
+    known = _Digests(runs / DIGESTS)
+    found, open_ones = [], []
+    for path, length in corpus.files("docs"):
+        if length is None:
+            found.append(Output(path, known.digest(path)))
+        elif length:
+            # What was committed of a stream never changes, so its name and length tell it apart.
+            stream = Output(path, f"{path.name}@{length}")
+            open_ones.append(Task(SNAPSHOT, (stream,), {"length": length}))
+    known.save()
+    return found, open_ones
+
+
+def snapshot(out: Path, inputs: Sequence[Path], *, length: int) -> dict[str, Any]:
+    """The documents that are in a stream so far."""
+    return {"documents": shards.write(out, read_stream(inputs[0], length))}
+
+
+class _Digests:
+    """Digests of large files, remembered: nothing is read again only to see that it is the same."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._used: dict[str, Known] = {}
+        try:
+            self._known = msgspec.json.decode(path.read_bytes(), type=dict[str, Known])
+        except (FileNotFoundError, msgspec.DecodeError):
+            self._known = {}
+
+    def digest(self, path: Path) -> str:
+        there = path.stat()
+        known = self._known.get(path.name)
+        if known is None or (known.size, known.changed) != (there.st_size, there.st_mtime_ns):
+            known = Known(there.st_size, there.st_mtime_ns, digest_of(path))
+        self._used[path.name] = known
+        return known.digest
+
+    def save(self) -> None:
+        if self._used != self._known:
+            temporary = self._path.with_name(f"{self._path.name}.tmp")
+            temporary.write_bytes(msgspec.json.encode(self._used))
+            temporary.replace(self._path)

@@ -1,0 +1,15 @@
+"""The steps that a recipe can have: a plan and a row in STEPS for each."""
+
+from __future__ import annotations
+
+from thresher.batch.steps import exact, filters, languages, reread, statistics
+from thresher.batch.steps.plans import Step
+
+_ROWS = (
+    Step("exact_duplicates", 1, exact.plan, exact.Exact),
+    Step("filter", 1, filters.plan, filters.Filter),
+    Step("paragraph_language", 1, languages.plan, languages.Languages),
+    Step("reread", 1, reread.plan),
+    Step("statistics", 1, statistics.plan, statistics.Statistics),
+)
+STEPS: dict[str, Step] = {row.name: row for row in _ROWS}

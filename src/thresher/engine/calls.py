@@ -1,0 +1,98 @@
+"""Calls: work that an engine runs elsewhere, in processes of this machine or on another one.
+
+A function is known by its place, `module:name`, and takes plain values; what it returns is plain, too. An engine
+runs calls in any order and tells how each ended; that one failed, or took its process with it, is no fault of the
+engine. Whoever hands out calls decides whether to try again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+LONGEST_LOG = 64 << 10  # bytes of what a call wrote that are kept, the last ones
+
+
+class Call(Struct, frozen=True):
+    """A function and what it is called with."""
+
+    function: str  # module:name
+    arguments: dict[str, Any]
+    deadline: float = 0.0  # seconds after which it is ended; 0: never
+
+
+class Ended(Struct, frozen=True):
+    """How a call ended: with a result, or with a fault."""
+
+    number: int  # of the call among those handed over
+    result: Any = None
+    fault: str = ""  # what went wrong, in a line; empty: nothing
+    log: str = ""  # what it wrote to its standard output and error, and the traceback of a fault
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+class Engine(Protocol):
+    """Where calls are run."""
+
+    def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
+        """Run all calls; each is told of once, when it has ended."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+def function_at(place: str) -> Callable[..., Any]:
+    """A function by its place."""
+    module, _, name = place.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert callable(found)
+    return found  # type: ignore[no-any-return]
+
+
+def perform(number: int, call: Call) -> Ended:
+    """Run a call here and now, whatever it does; what it writes is kept apart."""
+    start, cpu = time.monotonic(), _cpu_seconds()
+    result, fault = None, ""
+    with _captured() as log:
+        try:
+            result = function_at(call.function)(**call.arguments)
+        except Exception as error:  # the edge: whoever asked is told, and goes on with other calls
+            fault = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+            log.write(traceback.format_exc())
+    return Ended(
+        number, result, fault, log.getvalue()[-LONGEST_LOG:], time.monotonic() - start, _cpu_seconds() - cpu
+    )
+
+
+@contextmanager
+def _captured() -> Iterator[io.StringIO]:
+    """What is printed, instead of printing it."""
+    log, kept = io.StringIO(), (sys.stdout, sys.stderr)
+    sys.stdout = sys.stderr = log
+    try:
+        yield log
+    finally:
+        sys.stdout, sys.stderr = kept
+
+
+def _cpu_seconds() -> float:
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

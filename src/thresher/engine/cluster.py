@@ -1,0 +1,78 @@
+"""Calls run on a Ray cluster; of all the house, this module alone knows Ray.
+
+Ray places calls on nodes and tells when one is lost. It never tries again by itself: whoever hands out calls
+decides that, and what they make is published so that a call that was run twice has done no harm.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from thresher.config import ConfigError
+from thresher.engine.calls import Call, Ended, perform
+
+AHEAD = 2  # calls handed to Ray for each processor: one that is run, one that waits there
+LOOK = 1.0  # seconds between two looks at deadlines
+
+
+class Cluster:
+    """An engine on a Ray cluster: at an address, or, without one, of this machine alone."""
+
+    def __init__(self, address: str = "") -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of our work
+        try:
+            import ray
+        except ImportError:
+            raise ConfigError("Ray is not installed; try: pip install 'thresher[ray]'") from None
+        self._ray: Any = ray
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "thresher"}
+        if not address:
+            options["include_dashboard"] = False
+        try:
+            ray.init(address or "local", **options)
+        except (ConnectionError, ValueError, RuntimeError) as fault:
+            raise ConfigError(f"there is no Ray cluster at {address or 'this machine'}: {fault}") from None
+        self._perform = ray.remote(max_retries=0)(perform)
+
+    def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
+        waiting = iter(enumerate(calls))
+        under_way: dict[Any, tuple[int, Call, float]] = {}
+        try:
+            while True:
+                room = AHEAD * max(int(self._ray.cluster_resources().get("CPU", 1)), 1)
+                while len(under_way) < room and (handed := next(waiting, None)):
+                    number, call = handed
+                    under_way[self._perform.remote(number, call)] = (number, call, time.monotonic())
+                if not under_way:
+                    return
+                ready, _ = self._ray.wait(list(under_way), num_returns=1, timeout=LOOK)
+                for reference in ready:
+                    yield self._ended(reference, *under_way.pop(reference))
+                yield from self._late(under_way)
+        finally:
+            for reference in under_way:
+                self._ray.cancel(reference, force=True)
+
+    def _ended(self, reference: Any, number: int, _: Call, began: float) -> Ended:
+        """What became of a call: its answer, or that there will be none."""
+        try:
+            answer: Ended = self._ray.get(reference)
+        except self._ray.exceptions.RayError as fault:
+            why = str(fault).strip().splitlines()[0] if str(fault).strip() else type(fault).__name__
+            return Ended(number, fault=f"its process died: {why}", seconds=time.monotonic() - began)
+        return answer
+
+    def _late(self, under_way: dict[Any, tuple[int, Call, float]]) -> Iterator[Ended]:
+        """Calls that have had their time; how long one waited for its turn counts, too."""
+        now = time.monotonic()
+        for reference, (number, call, began) in list(under_way.items()):
+            if call.deadline and now - began > call.deadline:
+                del under_way[reference]
+                self._ray.cancel(reference, force=True)
+                yield Ended(number, fault=f"it took longer than {call.deadline:.0f} s", seconds=now - began)
+
+    def close(self) -> None:
+        self._ray.shutdown()

@@ -1,0 +1,137 @@
+"""Calls run in processes of this machine; one that dies, or takes too long, is replaced, its call has failed."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from thresher.engine.calls import Call, Ended, perform, processors
+
+PATIENCE = 5.0  # seconds that a process gets to end before it is killed
+
+# Not forked: a fork of a process with threads may hang, and would take our locks and files with it.
+_CONTEXT = multiprocessing.get_context("spawn")
+
+
+class Processes:
+    """An engine of as many processes as there are processors; they are started when there is work."""
+
+    def __init__(self, count: int = 0) -> None:
+        self._count = count or processors()
+        self._idle: list[_Process] = []
+
+    def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
+        waiting = iter(enumerate(calls))
+        busy: dict[int, _Process] = {}  # by what they are waited for by
+        try:
+            while True:
+                while len(busy) < self._count and (handed := next(waiting, None)):
+                    process = self._idle.pop() if self._idle else _Process()
+                    process.hand(*handed)
+                    busy[process.descriptor] = process
+                if not busy:
+                    return
+                for process in self._ready(list(busy.values())):
+                    del busy[process.descriptor]
+                    ended = process.ended()
+                    if process.is_alive:
+                        self._idle.append(process)
+                    yield ended
+        finally:
+            for process in busy.values():
+                process.kill()
+
+    def _ready(self, busy: list[_Process]) -> list[_Process]:
+        """Those that have an answer, have died, or have had their time."""
+        now = time.monotonic()
+        left = min((process.until - now for process in busy), default=0.0)
+        found = wait([process.pipe for process in busy], None if left == float("inf") else max(left, 0.0))
+        late = time.monotonic()
+        return [process for process in busy if process.pipe in found or process.until <= late]
+
+    def close(self) -> None:
+        for process in self._idle:
+            process.close()
+        self._idle.clear()
+
+
+class _Process:
+    """A process that performs one call after the other."""
+
+    def __init__(self) -> None:
+        self.pipe, theirs = _CONTEXT.Pipe()
+        self._process: BaseProcess = _CONTEXT.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._number = -1
+        self._began = 0.0
+        self.until = float("inf")
+
+    @property
+    def descriptor(self) -> int:
+        return self.pipe.fileno()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._number < 0
+
+    def hand(self, number: int, call: Call) -> None:
+        self._number, self._began = number, time.monotonic()
+        self.until = self._began + call.deadline if call.deadline else float("inf")
+        with contextlib.suppress(
+            OSError
+        ):  # it died while it was idle: that is seen when it is asked for an answer
+            self.pipe.send((number, call))
+
+    def ended(self) -> Ended:
+        """What became of the call: its answer, or that there will be none."""
+        number, seconds = self._number, time.monotonic() - self._began
+        try:
+            if self.pipe.poll():
+                answer: Ended = self.pipe.recv()
+                self._number, self.until = -1, float("inf")
+                return answer
+            fault = f"it took longer than {self.until - self._began:.0f} s"
+            self.kill()
+        except (EOFError, OSError):
+            self._process.join()
+            fault = f"its process died: {_cause(self._process.exitcode or 0)}"
+            self.pipe.close()
+        return Ended(number, fault=fault, seconds=seconds)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self.pipe.close()
+
+    def close(self) -> None:
+        self.pipe.close()  # it reads the end, and ends
+        self._process.join(PATIENCE)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+
+
+def _serve(pipe: Connection) -> None:
+    """Perform calls until the other side closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for those who handed out the call
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    while True:
+        try:
+            number, call = pipe.recv()
+        except (EOFError, OSError):
+            return
+        pipe.send(perform(number, call))
+
+
+def _cause(code: int) -> str:
+    if code >= 0:
+        return f"it ended with {code}"
+    name = signal.Signals(-code).name
+    return f"{name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}"

@@ -1,0 +1,54 @@
+"""Batch on real Ray nodes: what a node takes with it is made again elsewhere, and the bytes are the same."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test_batch import TEXTS, Here, made, recipe, write_shard
+from thresher.batch.run import process
+from thresher.engine.calls import Engine
+from thresher.engine.cluster import Cluster
+
+nodes = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Ray leaves pipes of its processes open
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """A cluster of three nodes on this machine, of which the first does no work."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    cluster = nodes.Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for _ in range(2):
+        cluster.add_node(num_cpus=1)
+    made = Cluster(cluster.address)
+    yield made
+    made.close()
+    cluster.shutdown()
+
+
+def test_a_node_that_is_killed_changes_nothing(engine: Engine, tmp_path: Path) -> None:
+    steps = [
+        {"step": "batch_steps:deadly_to_its_node_once", "mark": str(tmp_path / "mark")},
+        {"step": "filter", "max_badness": 4},
+        {"step": "exact_duplicates", "partitions": 2},
+        {"step": "statistics"},
+    ]
+    corpora = [tmp_path / "cluster", tmp_path / "here"]
+    for corpus in corpora:
+        corpus.mkdir()
+        for number, texts in enumerate(TEXTS):
+            write_shard(corpus, number, texts)
+        recipe(corpus, *steps)
+    disturbed = process(corpora[0], engine, engine_name="ray")
+    assert (tmp_path / "mark").exists()
+    assert max(piece.attempts for piece in disturbed.steps[1].pieces) == 2
+    undisturbed = process(corpora[1], Here())
+    assert [step.outputs for step in disturbed.steps] == [step.outputs for step in undisturbed.steps]
+    assert made(process(corpora[0], engine)) == {}

@@ -1,0 +1,153 @@
+"""Steps that read pages again, or take paragraphs out of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from test_batch import Here, recipe
+from thresher.batch import shards
+from thresher.batch.paragraphs import left
+from thresher.batch.pieces import Pieces
+from thresher.batch.records import Run
+from thresher.batch.run import process
+from thresher.config import Judging, Reading
+from thresher.judge import judge
+from thresher.page import Page, Reply
+from thresher.read.fingerprint import text_hash
+from thresher.read.reader import read
+from thresher.store.segments import Segments, seal, segment_path
+from thresher.store.tables import DOCS, document_row
+from thresher.store.warc import WarcWriter
+
+CZECH = (
+    "Nejstarší písemná zmínka o vesnici pochází z roku 1352, kdy zde stával malý kostel a několik dvorů. "
+    "V průběhu staletí se obec rozrůstala a na konci devatenáctého století v ní žilo přes osm set obyvatel."
+)
+GERMAN = (
+    "Die älteste schriftliche Erwähnung des Dorfes stammt aus dem vierzehnten Jahrhundert, als hier nur eine "
+    "kleine Kirche und einige Höfe standen, die später während des Krieges vollständig zerstört wurden."
+)
+
+
+def html(*paragraphs: str) -> bytes:
+    inner = "".join(f"<p>{one}</p>" for one in paragraphs)
+    return f"<html><head><title>Obec</title></head><body><article>{inner}</article></body></html>".encode()
+
+
+PAGES = {
+    "http://a.cz/1": html(*[f"{CZECH} ({n})" for n in range(6)]),
+    "http://a.cz/2": html(*[f"{CZECH} [{n}]" for n in range(4)], GERMAN, f"{GERMAN} Und noch mehr davon."),
+    "http://b.cz/3": html(*[f"{CZECH} <{n}>" for n in range(5)]),
+}
+
+
+def make(directory: Path, *, old_text: str = "") -> list[Page]:
+    """A corpus of these pages as they are read today, the last without its raw page, or with an old text."""
+    warc = WarcWriter(directory / "warc", {}, 1 << 30, "thresher", {})
+    work = directory / "work" / "docs"
+    docs = Segments(work, DOCS, {}, 1 << 40)
+    pages = []
+    for seq, (url, body) in enumerate(PAGES.items()):
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
+        reply = Reply(url, 200, head, body, 1_790_000_000.25 + seq, 0.0, "192.0.2.7")
+        page = read(reply, "cs", Reading())
+        pages.append(page)
+        raw = warc.add(reply) if seq < 2 else None
+        verdict = judge(page, "cs", Judging(min_html_bytes=0))
+        row = list(document_row(reply, page, verdict, seq=seq, depth=3, raw=raw))
+        if old_text:
+            row[DOCS.names.index("text")] = old_text
+        row[DOCS.names.index("opt_out")] = ("noai",)  # as a robots.txt may have said
+        docs.append(*row)
+    warc.flush()
+    warc.close()
+    docs.flush()
+    docs.close()
+    (stream,) = work.glob("*.arrows")
+    (directory / "docs").mkdir()
+    seal(stream, stream.stat().st_size, segment_path(directory / "docs", 0, "parquet"))
+    return pages
+
+
+def result(directory: Path, run: Run) -> pa.Table:
+    """What came of the last step that gave documents."""
+    pieces = Pieces(directory / "runs")
+    return pa.Table.from_batches(
+        [batch for piece in run.steps[-1].pieces for batch in shards.batches(pieces.path(piece.key))]
+    )
+
+
+def configure(directory: Path, *steps: dict[str, object]) -> None:
+    recipe(directory, *steps)
+    path = directory / "corpus.toml"
+    path.write_text(
+        path.read_text() + "[judge]\nmin_html_bytes = 0\nmin_text_chars = 400\nmin_language_share = 0.5\n"
+    )
+
+
+def test_pages_read_again_by_the_same_reader_are_the_same(tmp_path: Path) -> None:
+    make(tmp_path)
+    configure(tmp_path, {"step": "reread"})
+    run = process(tmp_path, Here())
+    (shard,) = (tmp_path / "docs").glob("*.parquet")
+    assert result(tmp_path, run).equals(pa.Table.from_batches(shards.batches(shard)))
+    assert run.steps[-1].report == {"documents": 3, "read": 2, "without_raw_page": 1, "dropped": {}}
+
+
+def test_pages_read_again_have_the_text_that_is_read_today(tmp_path: Path) -> None:
+    pages = make(tmp_path, old_text="As it was read by a reader of old.")
+    configure(tmp_path, {"step": "reread"})
+    table = result(tmp_path, process(tmp_path, Here()))
+    assert table["text"].to_pylist() == [pages[0].text, pages[1].text, "As it was read by a reader of old."]
+    assert table["opt_out"].to_pylist() == [["noai"]] * 3
+    assert (table["seq"].to_pylist(), table["depth"].to_pylist()) == ([0, 1, 2], [3, 3, 3])
+
+
+def test_pages_that_are_not_kept_today_are_counted_by_reason(tmp_path: Path) -> None:
+    make(tmp_path)
+    configure(tmp_path, {"step": "reread"})
+    path = tmp_path / "corpus.toml"
+    path.write_text(path.read_text().replace("min_text_chars = 400", "min_text_chars = 1000"))
+    run = process(tmp_path, Here())
+    assert run.steps[-1].report["dropped"] == {}
+    path.write_text(path.read_text().replace("min_text_chars = 1000", "min_text_chars = 100000"))
+    run = process(tmp_path, Here())
+    assert run.steps[-1].report["dropped"] == {"too short": 2}
+    assert result(tmp_path, run)["url"].to_pylist() == ["http://b.cz/3"], "of which there is no raw page"
+
+
+def test_a_raw_file_that_is_missing_is_told(tmp_path: Path) -> None:
+    make(tmp_path)
+    configure(tmp_path, {"step": "reread"})
+    (raw,) = (tmp_path / "warc").iterdir()
+    raw.unlink()
+    with pytest.raises(Exception, match=r"warc\.gz"):
+        process(tmp_path, Here())
+
+
+def test_paragraphs_in_other_languages_are_taken_out(tmp_path: Path) -> None:
+    make(tmp_path)
+    configure(tmp_path, {"step": "paragraph_language"})
+    run = process(tmp_path, Here())
+    table = result(tmp_path, run)
+    assert run.steps[-1].report == {"documents": 3, "paragraphs": {"de": 2}}
+    second = table["text"].to_pylist()[1]
+    assert second == "\n".join(f"{CZECH} [{n}]" for n in range(4))
+    assert table["text_bytes"].to_pylist()[1] == len(second.encode())
+    assert table["text_hash"].to_pylist()[1] == text_hash(second.split("\n")).hex()
+    assert [block["text"] for block in table["paragraphs"].to_pylist()[1]] == second.split("\n")
+    configure(tmp_path, {"step": "paragraph_language", "languages": ["cs", "de"]})
+    assert process(tmp_path, Here()).steps[-1].report == {"documents": 3, "paragraphs": {}}
+
+
+def test_a_document_without_paragraphs_is_gone(tmp_path: Path) -> None:
+    make(tmp_path)
+    (shard,) = (tmp_path / "docs").glob("*.parquet")
+    (batch,) = shards.batches(shard)
+    counts = [len(text.split("\n")) for text in batch.column("text").to_pylist()]
+    kept = left(batch, [[True] * counts[0], [False] * counts[1], [True, *[False] * (counts[2] - 1)]])
+    assert kept.column("url").to_pylist() == ["http://a.cz/1", "http://b.cz/3"]
+    assert kept.slice(0, 1).equals(batch.slice(0, 1))

@@ -1,0 +1,115 @@
+"""Engines run calls somewhere else, and tell how each of them ended, whatever it did."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from thresher.engine import choose
+from thresher.engine.calls import Call, Ended, Engine
+from thresher.engine.processes import Processes
+
+HERE = "engine_calls"  # a module beside this one
+
+
+@pytest.fixture(scope="module", params=["local", "ray"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    if request.param == "ray":
+        pytest.importorskip("ray", reason="Ray is not installed")
+        patch = pytest.MonkeyPatch()
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+    made = choose.engine(request.param, 2)
+    yield made
+    made.close()
+
+
+def ended(engine: Engine, *calls: Call) -> list[Ended]:
+    """How calls ended, in the order in which they were handed over."""
+    found = list(engine.run(calls))
+    assert sorted(one.number for one in found) == list(range(len(calls))), "each is told of once"
+    return sorted(found, key=lambda one: one.number)
+
+
+def call(name: str, deadline: float = 0.0, **arguments: object) -> Call:
+    return Call(f"{HERE}:{name}", arguments, deadline)
+
+
+def test_calls_give_their_results(engine: Engine) -> None:
+    found = ended(engine, *(call("double", number=number) for number in range(20)))
+    assert [one.result for one in found] == [2 * number for number in range(20)]
+    assert not any(one.fault for one in found)
+
+
+def test_a_call_that_fails_says_why_and_the_others_go_on(engine: Engine) -> None:
+    first, second, third = ended(
+        engine, call("double", number=1), call("fail", message="so\nbad"), call("double", number=3)
+    )
+    assert (first.result, third.result) == (2, 6)
+    assert (second.result, second.fault) == (None, "ValueError: so")
+    assert "before it failed" in second.log and "Traceback" in second.log
+
+
+def test_a_call_that_is_not_there_fails(engine: Engine) -> None:
+    (found,) = ended(engine, Call("no_such_module:at_all", {}))
+    assert "no_such_module" in found.fault
+
+
+def test_what_a_call_prints_is_in_its_log(engine: Engine, capfd: pytest.CaptureFixture[str]) -> None:
+    (found,) = ended(engine, call("speak", words="hello"))
+    assert "hello" in found.log
+    assert "hello" not in "".join(capfd.readouterr())
+
+
+def test_a_call_that_takes_its_process_with_it_has_failed_and_the_others_go_on(engine: Engine) -> None:
+    calls = [call("double", number=1), call("die"), *(call("double", number=number) for number in range(5))]
+    found = ended(engine, *calls)
+    assert "died" in found[1].fault
+    assert [one.result for one in found[2:]] == [0, 2, 4, 6, 8]
+    assert ended(engine, call("double", number=4))[0].result == 8, "and the engine can be asked again"
+
+
+def test_a_call_that_ends_its_process_has_failed(engine: Engine) -> None:
+    (found,) = ended(engine, call("leave"))
+    assert "died" in found.fault
+
+
+def test_a_call_that_takes_too_long_is_ended(engine: Engine) -> None:
+    slow, quick = ended(engine, call("hang", deadline=0.5), call("double", number=2))
+    assert "longer than" in slow.fault
+    assert quick.result == 4
+
+
+def test_no_calls_are_no_work(engine: Engine) -> None:
+    assert ended(engine) == []
+
+
+def test_what_is_not_waited_for_is_ended(engine: Engine) -> None:
+    running = engine.run([call("number_of_process"), call("hang")])
+    next(running)
+    running.close()  # type: ignore[attr-defined]
+    assert ended(engine, call("double", number=1))[0].result == 2
+
+
+def test_processes_that_die_while_idle_are_replaced() -> None:
+    engine = Processes(1)
+    try:
+        (first,) = ended(engine, call("number_of_process"))
+        os.kill(first.result, signal.SIGKILL)
+        tries = [ended(engine, call("double", number=3))[0] for _ in range(2)]
+        assert tries[-1].result == 6
+    finally:
+        engine.close()
+
+
+def test_no_process_is_left_behind() -> None:
+    engine = Processes(2)
+    found = ended(engine, call("number_of_process"), call("number_of_process"))
+    engine.close()
+    for one in found:
+        with pytest.raises(ProcessLookupError):
+            os.kill(one.result, 0)
