@@ -48,9 +48,7 @@ def runs(texts: Sequence[str], chosen: Sequence[bool]) -> Runs:
             left = max(0, left - len(text))
     found = hashed(looked_at)
     counted = iter(found.counts.tolist())
-    return Runs(
-        tuple(next(counted) if said else NOT_OF_THE_TEXT for said in chosen), found.hashes.tobytes()
-    )
+    return Runs(tuple(next(counted) if said else NOT_OF_THE_TEXT for said in chosen), found.hashes.tobytes())
 
 
 def fates(counts: Sequence[int], old: Sequence[bool]) -> list[bool]:

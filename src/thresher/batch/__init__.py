@@ -1,0 +1,1 @@
+"""Batch: what is done with a whole corpus at once."""
