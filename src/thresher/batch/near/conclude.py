@@ -74,15 +74,27 @@ def conclude(
     with Scattered(scattered) as shard:
         counts, words = shard.array("counts", np.uint32), shard.array("words", np.uint32)
         sizes = shard.array("documents", np.uint32).astype(np.int64)
-    if hosts and len(hosts) != len(sizes):
-        raise NearFault(
-            f"{scattered} has {len(sizes)} documents, but there are {len(hosts)} hosts; give all or none"
-        )
     dropped = _dropped(state, advanced, first_block)
     if not len(dropped) == len(counts) == len(words) == sizes.sum():
         raise NearFault(f"{state} belongs to another shard than {scattered}; run the steps again")
     ends = np.cumsum(sizes)
     _let_short_ones_follow(dropped, counts, ends - sizes, ends)
+    write_conclusion(output, made_of, dropped, words, sizes, hosts)
+
+
+def write_conclusion(
+    output: Path,
+    made_of: str,
+    dropped: NDArray[np.bool_],
+    words: NDArray[np.uint32],
+    sizes: NDArray[np.int64],
+    hosts: Sequence[str],
+) -> None:
+    """Write which paragraphs of documents, each of which has so many, are dropped, and a report."""
+    if hosts and len(hosts) != len(sizes):
+        raise NearFault(
+            f"{output}: there are {len(sizes)} documents and {len(hosts)} hosts; give all or none"
+        )
     with writing(output, made_of) as writer:
         writer.name("dropped", np.packbits(dropped))
         writer.name("documents", sizes)

@@ -70,6 +70,14 @@ def contents(path: Path) -> Contents:
         return file.contents
 
 
+def number(path: Path, name: str) -> int:
+    """A number that a file tells."""
+    found = contents(path).numbers
+    if name not in found:
+        raise NearFault(f"{path} tells no number of {name}: it was made by another step; give the right file")
+    return found[name]
+
+
 class Writer:
     """A file that is being written."""
 
@@ -83,7 +91,7 @@ class Writer:
     def put(self, array: NDArray[Any]) -> int:
         """Write an array that the writer keeps account of; where it stands."""
         place = self.end
-        raw = np.ascontiguousarray(array).view(np.uint8).data
+        raw = array.reshape(-1).view(np.uint8).data
         for part in (raw, bytes(-len(raw) % _ALIGNED)):
             self._file.write(part)
             self._digest.update(part)

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.batch.near.files import Arrays, NearFault, contents, is_made, origin, writing
+from thresher.batch.near.files import Arrays, NearFault, is_made, number, origin, writing
 from thresher.batch.near.gather import EntriesWriter, Gathered, gather, plan
 from thresher.batch.near.kernels.rounds import DROPPED, KEPT, UNDECIDED, count_seen, decide_in_order, judge
 from thresher.batch.near.scatter import MEMORY, Ids, Scattered
@@ -65,25 +65,25 @@ def resolve(
     elsewhere, where it sees the same files. What a killed run had done is not done again.
     """
     ranges = plan(scattered, memory)
-    parts = [folder / "parts" / f"{number:06d}" for number in range(len(ranges))]
-    states = [folder / "round-0000" / f"shard-{number:06d}" for number in range(len(scattered))]
+    parts = [folder / "parts" / f"{place:06d}" for place in range(len(ranges))]
+    states = [folder / "round-0000" / f"shard-{place:06d}" for place in range(len(scattered))]
     first_blocks = _first_blocks(scattered)
-    _run(
+    run(
         map,
         (
             partial(gather, scattered, part, within, memory=memory)
             for part, within in zip(parts, ranges, strict=True)
         ),
     )
-    _run(map, (partial(begin, *both, share=share) for both in zip(scattered, states, strict=True)))
+    run(map, (partial(begin, *both, share=share) for both in zip(scattered, states, strict=True)))
     undecided, advanced, rounds = _undecided(states), None, 0
     while undecided:
         rounds += 1
         home = folder / f"round-{rounds:04d}"
         sifted = [home / part.name for part in parts]
         decided = [home / state.name for state in states]
-        _run(map, (partial(sift, *both, states, advanced) for both in zip(parts, sifted, strict=True)))
-        _run(
+        run(map, (partial(sift, *both, states, advanced) for both in zip(parts, sifted, strict=True)))
+        run(
             map,
             (
                 partial(decide, state, output, sifted, advanced, block)
@@ -93,15 +93,16 @@ def resolve(
         parts, states, advanced = sifted, decided, None
         before, undecided = undecided, _undecided(states)
         room = max(1, memory // MEMORY_FOR_AN_ENTRY)
-        entries = sum(contents(part).numbers["entries"] for part in parts)
+        entries = sum(number(part, "entries") for part in parts)
         if undecided and (entries <= room or 2 * undecided > before):
             advanced = home / "advanced"
-            _run(map, [partial(advance, parts, states, advanced, room=room)])
-            undecided -= contents(advanced).numbers["decided"]
+            run(map, [partial(advance, parts, states, advanced, room=room)])
+            undecided -= number(advanced, "decided")
     return Resolved(states, first_blocks, advanced, rounds)
 
 
-def _run(map: Map, pieces: Iterable[Piece]) -> None:
+def run(map: Map, pieces: Iterable[Piece]) -> None:
+    """Do pieces of work, all of them."""
     for _ in map(do, pieces):
         pass
 
@@ -112,16 +113,16 @@ def do(piece: Piece) -> None:
 
 
 def _undecided(states: Sequence[Path]) -> int:
-    return sum(contents(state).numbers["undecided"] for state in states)
+    return sum(number(state, "undecided") for state in states)
 
 
 def _first_blocks(scattered: Sequence[Path]) -> list[int]:
     """The number of the first block of each shard."""
-    found, number = [], 0
+    found, blocks = [], 0
     for path in scattered:
-        found.append(number)
+        found.append(blocks)
         with Scattered(path) as shard:
-            number += len(shard.blocks)
+            blocks += len(shard.blocks)
     return found
 
 
@@ -198,14 +199,14 @@ def sift(gathered: Path, output: Path, states: Sequence[Path], advanced: Path | 
         marks = np.zeros(file.slots, np.uint8)
         left = EntriesWriter(writer)
         counted = []
-        for state, block, number in _blocks(states):
-            entries = file.entries(number)
+        for state, block, place in _blocks(states):
+            entries = file.entries(place)
             ids, owners = file.read(entries, state.bounds[block + 1] - state.bounds[block])
             if not len(ids):
                 left.add(ids, owners)
                 counted.append((writer.end, 0))
                 continue
-            fates = decided.overlay(state.stretch("fates", np.uint8, block), number)
+            fates = decided.overlay(state.stretch("fates", np.uint8, block), place)
             seen, perhaps = (np.zeros(len(fates), np.uint32) for _ in range(2))
             left_ids, left_owners = np.empty_like(ids), np.empty_like(owners)
             many = count_seen(ids, owners, fates, marks, seen, perhaps, left_ids, left_owners)
@@ -218,12 +219,12 @@ def sift(gathered: Path, output: Path, states: Sequence[Path], advanced: Path | 
 
 def _blocks(states: Iterable[Path]) -> Iterator[tuple[State, int, int]]:
     """All blocks of the corpus: the state, the number of the block in the shard, and in the corpus."""
-    number = 0
+    before = 0
     for path in states:
         with State(path) as state:
             for block in range(state.blocks):
-                yield state, block, number
-                number += 1
+                yield state, block, before + block
+            before += state.blocks
 
 
 def decide(
@@ -280,7 +281,7 @@ def advance(sifted: Sequence[Path], states: Sequence[Path], output: Path, *, roo
         for block in taken:
             theirs = fates[at : at + block.paragraphs]
             at += block.paragraphs
-            places.append((block.number, writer.put(theirs), len(theirs)))
+            places.append((block.place, writer.put(theirs), len(theirs)))
         writer.name("places", np.array(places, np.int64).reshape(-1))
         writer.numbers["decided"] = decided
 
@@ -288,7 +289,7 @@ def advance(sifted: Sequence[Path], states: Sequence[Path], output: Path, *, roo
 class _Taken(NamedTuple):
     """A block that is decided in order."""
 
-    number: int  # in the corpus
+    place: int  # in the corpus
     state: Path
     block: int  # in the shard
     paragraphs: int
@@ -307,14 +308,14 @@ def _next_blocks(sifted: Sequence[Path], states: Sequence[Path], room: int) -> l
         counts = found if counts is None else counts + found
     taken: list[_Taken] = []
     cost = 0
-    for state, block, number in _blocks(states):
-        entries = int(counts[number]) if counts is not None else 0
+    for state, block, place in _blocks(states):
+        entries = int(counts[place]) if counts is not None else 0
         paragraphs = state.bounds[block + 1] - state.bounds[block]
         cost += entries + paragraphs * 9 // MEMORY_FOR_AN_ENTRY if entries else 0
         if taken and cost > room:
             break
         if entries:
-            taken.append(_Taken(number, state.path, block, paragraphs))
+            taken.append(_Taken(place, state.path, block, paragraphs))
     return taken
 
 
@@ -325,7 +326,7 @@ def _entries_of(sifted: Sequence[Path], taken: Sequence[_Taken], fates: Fates) -
         with Gathered(path) as file:
             at = 0
             for block in taken:
-                ids, owners = file.read(file.entries(block.number), block.paragraphs)
+                ids, owners = file.read(file.entries(block.place), block.paragraphs)
                 owners += np.uint32(at)
                 at += block.paragraphs
                 matters = fates[owners] != DROPPED
