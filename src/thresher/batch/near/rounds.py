@@ -13,7 +13,7 @@ there is one in every round: all before the first undecided paragraph are decide
 Copies of copies of parts could be made to need a round each. So where a round decides less than half, or what is
 left is little, `advance` goes through the next blocks in order and decides them one by one, as many as the memory
 has room for. The number of rounds is bounded by that, whatever the corpus: what is looked at again are entries of
-undecided paragraphs, and each round halves these or takes `memory / MEMORY_FOR_AN_ENTRY` entries away.
+undecided paragraphs, and each round halves these or takes a sixteenth of all runs away, or `memory` of them.
 
 Memory: sifting needs a byte for each slot of a range of hashes, and nine for each paragraph of a block. Deciding
 needs thirteen bytes for each paragraph of one shard: 13 MB for a million. Nothing grows with the corpus.
@@ -36,6 +36,10 @@ from thresher.batch.near.scatter import MEMORY, Ids, Scattered
 
 SHARE = 0.5  # of the runs of a paragraph: if more were seen before, it is dropped (S5)
 MEMORY_FOR_AN_ENTRY = 64  # bytes, in `advance`
+ADVANCED_BYTES = (
+    4  # for each run of the corpus, at most: a few rounds more cost less than so much more memory
+)
+FEWEST_ENTRIES = 64  # that `advance` takes
 
 Piece = Callable[[], None]
 Map = Callable[[Callable[[Piece], None], Iterable[Piece]], Iterable[None]]
@@ -67,7 +71,8 @@ def resolve(
     ranges = plan(scattered, memory)
     parts = [folder / "parts" / f"{place:06d}" for place in range(len(ranges))]
     states = [folder / "round-0000" / f"shard-{place:06d}" for place in range(len(scattered))]
-    first_blocks = _first_blocks(scattered)
+    first_blocks, runs = _first_blocks(scattered)
+    room = max(FEWEST_ENTRIES, min(memory, runs * ADVANCED_BYTES) // MEMORY_FOR_AN_ENTRY)
     run(
         map,
         (
@@ -92,7 +97,6 @@ def resolve(
         )
         parts, states, advanced = sifted, decided, None
         before, undecided = undecided, _undecided(states)
-        room = max(1, memory // MEMORY_FOR_AN_ENTRY)
         entries = sum(number(part, "entries") for part in parts)
         if undecided and (entries <= room or 2 * undecided > before):
             advanced = home / "advanced"
@@ -116,14 +120,15 @@ def _undecided(states: Sequence[Path]) -> int:
     return sum(number(state, "undecided") for state in states)
 
 
-def _first_blocks(scattered: Sequence[Path]) -> list[int]:
-    """The number of the first block of each shard."""
-    found, blocks = [], 0
+def _first_blocks(scattered: Sequence[Path]) -> tuple[list[int], int]:
+    """The number of the first block of each shard, and how many runs there are in all."""
+    found, blocks, runs = [], 0, 0
     for path in scattered:
         found.append(blocks)
         with Scattered(path) as shard:
             blocks += len(shard.blocks)
-    return found
+            runs += sum(block.runs for block in shard.blocks)
+    return found, runs
 
 
 class State(Arrays):
