@@ -1,7 +1,9 @@
 """Files of arrays: written in one go, published whole, and known by what they were made of.
 
 Arrays stand one after the other, each at a multiple of eight bytes. Behind them is a contents in JSON, then its
-length and the name of the form. Whoever opens a file reads its contents and any part of any array.
+hash, its length and the name of the form. Whoever opens a file reads its contents and any part of any array. A table
+that is read as a whole must have the hash that it was written with; of what is read in parts, numbers are looked at
+for being too large. So a damaged file is told, or does no more harm than other text would do.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from thresher.store.files import StoreError, sync_directory
 FORM = b"nearly01"  # of these files; others are made anew
 LONGEST_CONTENTS = 1 << 26  # bytes
 _ALIGNED = 8
-_TAIL = struct.Struct("<Q8s")  # length of the contents, form
+_TAIL = struct.Struct("<QQ8s")  # hash and length of the contents, form
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -35,6 +37,7 @@ class Place(Struct, frozen=True, array_like=True):
     kind: str
     offset: int
     count: int
+    hash: int
 
 
 class Contents(Struct, frozen=True):
@@ -100,14 +103,15 @@ class Writer:
 
     def name(self, name: str, array: NDArray[Any]) -> None:
         """Write an array under a name."""
-        self._arrays[name] = Place(array.dtype.str, self.put(array), array.size)
+        hashed = xxhash.xxh3_64_intdigest(array.reshape(-1).view(np.uint8).data)
+        self._arrays[name] = Place(array.dtype.str, self.put(array), array.size, hashed)
 
     def finish(self, made_of: str) -> None:
         self._digest.update(msgspec.json.encode(sorted(self.numbers.items())))
         told = msgspec.json.encode(
             Contents(made_of, self._digest.hexdigest(), self._arrays, self.numbers), order="sorted"
         )
-        self._file.write(told + _TAIL.pack(len(told), FORM))
+        self._file.write(told + _TAIL.pack(xxhash.xxh3_64_intdigest(told), len(told), FORM))
 
 
 @contextlib.contextmanager
@@ -162,14 +166,20 @@ class Arrays:
         place = self._place(name)
         if np.dtype(kind).str != place.kind:
             raise self._damaged(f"{name} is of another kind")
-        count = place.count - start if count < 0 else count
+        is_whole = count < 0
+        count = place.count - start if is_whole else count
         if not 0 <= start <= start + count <= place.count:
             raise self._damaged(f"{name} is too short")
-        return self.part(place.offset + start * np.dtype(kind).itemsize, kind, count)
+        found = self.part(place.offset + start * np.dtype(kind).itemsize, kind, count)
+        if is_whole and xxhash.xxh3_64_intdigest(found.view(np.uint8).data) != place.hash:
+            raise self._damaged(f"{name} is not as it was written")
+        return found
 
     def part(self, offset: int, kind: type[Kind], count: int, *, below: int | None = None) -> NDArray[Kind]:
         """So many items from a place on, all of which are below a number."""
-        found = np.empty(max(0, count), kind)
+        if not 0 <= offset <= offset + count * np.dtype(kind).itemsize <= self._size:
+            raise self._damaged("it is cut short")
+        found = np.empty(count, kind)
         raw = found.view(np.uint8).data
         done = 0
         while done < len(raw):
@@ -188,13 +198,15 @@ class Arrays:
             raise self._damaged(f"it has no {name}") from None
 
     def _contents(self) -> Contents:
-        size = os.fstat(self._descriptor).st_size
+        self._size = size = os.fstat(self._descriptor).st_size
         if size < _TAIL.size:
             raise self._damaged("it is cut short")
-        length, form = _TAIL.unpack(os.pread(self._descriptor, _TAIL.size, size - _TAIL.size))
+        hashed, length, form = _TAIL.unpack(os.pread(self._descriptor, _TAIL.size, size - _TAIL.size))
         if form != FORM or length > min(size - _TAIL.size, LONGEST_CONTENTS):
             raise self._damaged("it is no such file, or one of another version")
         told = os.pread(self._descriptor, length, size - _TAIL.size - length)
+        if xxhash.xxh3_64_intdigest(told) != hashed:
+            raise self._damaged("its contents are not as they were written")
         try:
             return msgspec.json.decode(told, type=Contents)
         except msgspec.DecodeError as fault:
