@@ -1,9 +1,9 @@
 """Files of arrays: written in one go, published whole, and known by what they were made of.
 
 Arrays stand one after the other, each at a multiple of eight bytes. Behind them is a contents in JSON, then its
-hash, its length and the name of the form. Whoever opens a file reads its contents and any part of any array. A table
-that is read as a whole must have the hash that it was written with; of what is read in parts, numbers are looked at
-for being too large. So a damaged file is told, or does no more harm than other text would do.
+hash, its length and the name of the form. Whoever opens a file reads its contents and any part of any array. What
+is read as a whole must have the hash that it was written with; where parts are read, no number may be too large. So
+a damaged file is told, or does no more harm than other text would do.
 """
 
 from __future__ import annotations
