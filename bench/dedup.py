@@ -194,7 +194,7 @@ def figures(
         "copies_found": float(gone[which == COPIED].mean()),
         "wrongly_gone": float(gone[which == NEW].mean()),
         "gone": int(gone.sum()),
-        "answers": xxhash.xxh3_64_hexdigest(said["gone"]),
+        "answers": xxhash.xxh3_64_hexdigest(said["gone"].encode()),
     }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from thresher.batch.near.files import Arrays, NearFault, Writer, is_made, origin, writing
 from thresher.batch.near.kernels.table import BUCKET_BITS, BUCKETS, by_owner, note, pick
-from thresher.batch.near.scatter import MEMORY, Hashes, Ids, Numbers, Scattered, bucket, checked
+from thresher.batch.near.scatter import MEMORY, Ids, Numbers, Scattered, bucket, checked
 
 MEMORY_FOR_A_HASH = 18  # bytes: 12 in the table, the others for what is read and written meanwhile
 LOAD = 0.75  # of a table
@@ -123,20 +123,20 @@ class _Table:
 
     def pick(self, shard: Scattered, block: int) -> tuple[Ids, Ids]:
         """The slots of hashes of a block that occur more than once, by their paragraphs, and these."""
-        begin, end = shard.section(block, *self._within)
-        hashes, owners = shard.hashes(block, begin, end), shard.owners(block, begin, end)
-        ids, theirs = np.empty_like(owners), np.empty_like(owners)
-        found = self._pick(hashes, owners, ids, theirs)
-        if found < 0:
-            raise NearFault(f"{shard.path} has changed while it was read; run the step again")
-        ids, theirs = ids[:found], theirs[:found]
+        ids, theirs = self._picked(shard, block)
         sorted_ids, sorted_owners = np.empty_like(ids), np.empty_like(theirs)
         by_owner(ids, theirs, shard.blocks[block].paragraphs, sorted_ids, sorted_owners)
         return sorted_ids, sorted_owners
 
-    def _pick(self, hashes: Hashes, owners: Ids, ids: Ids, theirs: Ids) -> int:
+    def _picked(self, shard: Scattered, block: int) -> tuple[Ids, Ids]:
+        begin, end = shard.section(block, *self._within)
+        hashes, owners = shard.hashes(block, begin, end), shard.owners(block, begin, end)
+        ids, theirs = np.empty_like(owners), np.empty_like(owners)
         low, last = np.uint64(self._within.low), np.uint64(self._within.last)
-        return pick(hashes, owners, low, last, self._factor, self._keys, self._states, ids, theirs)
+        found = pick(hashes, owners, low, last, self._factor, self._keys, self._states, ids, theirs)
+        if found < 0:
+            raise NearFault(f"{shard.path} has changed while it was read; run the step again")
+        return ids[:found], theirs[:found]
 
 
 class EntriesWriter:
@@ -161,21 +161,20 @@ class Gathered(Arrays):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.slots = self.numbers.get("slots", 0)
-        self.total = self.numbers.get("entries", 0)
+        self._rows = self.array("entries", np.int64).reshape(-1, len(Entries._fields))
 
     def __enter__(self) -> Gathered:
         return self
 
     def entries(self, block: int) -> Entries:
         """Where those of a block stand, by its number in the corpus."""
-        width = len(Entries._fields)
-        return Entries(*self.array("entries", np.int64, block * width, width).tolist())
+        if block >= len(self._rows):
+            raise NearFault(f"{self.path} was made of other shards; delete it and run the step again")
+        return Entries(*self._rows[block].tolist())
 
     def counts(self) -> Numbers:
         """How many entries each block has."""
-        return self.array("entries", np.int64).reshape(-1, len(Entries._fields))[
-            :, Entries._fields.index("many")
-        ]
+        return self._rows[:, Entries._fields.index("many")]
 
     def read(self, entries: Entries, paragraphs: int) -> tuple[Ids, Ids]:
         """Slots and owners of a block of so many paragraphs."""

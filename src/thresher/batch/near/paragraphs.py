@@ -12,6 +12,7 @@ from thresher.batch.near.rounds import SHARE, Map, resolve
 from thresher.batch.near.scatter import MEMORY, scatter
 
 SHARD_PARAGRAPHS = 1 << 20
+MEMORY_FOR_A_PARAGRAPH = 128  # of a shard, in the end
 
 
 def drop(
@@ -34,7 +35,8 @@ def drop(
     """
     with tempfile.TemporaryDirectory(prefix="near-", dir=folder) as home:
         scattered = []
-        for number, shard in enumerate(_shards(documents, shard_paragraphs)):
+        most = min(shard_paragraphs, memory // MEMORY_FOR_A_PARAGRAPH)
+        for number, shard in enumerate(_shards(documents, most)):
             scattered.append(Path(home) / "scattered" / f"{number:06d}")
             scatter(shard, scattered[-1], memory=memory)
         found = resolve(scattered, Path(home), share=share, memory=memory, map=map)
