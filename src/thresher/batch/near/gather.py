@@ -19,7 +19,7 @@ from thresher.batch.near.files import Arrays, NearFault, Writer, is_made, origin
 from thresher.batch.near.kernels.table import BUCKET_BITS, BUCKETS, by_owner, note, pick
 from thresher.batch.near.scatter import MEMORY, Ids, Numbers, Scattered, bucket, checked
 
-MEMORY_FOR_A_HASH = 18  # bytes: 12 in the table, the others for what is read and written meanwhile
+MEMORY_FOR_A_HASH = 20  # bytes: 12 in the table, the others for what is read and written meanwhile
 LOAD = 0.75  # of a table
 FEWEST_SLOTS = 1 << 10
 MOST_SLOTS = 1 << 32  # slots have numbers of four bytes

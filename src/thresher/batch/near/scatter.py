@@ -20,7 +20,7 @@ from thresher.read.runs import LOOKED_AT, hashed
 
 MEMORY = 1 << 30  # bytes that a worker may take, besides those that the program itself takes
 LEAST_MEMORY = 1 << 12
-MEMORY_FOR_A_RUN = 128  # of a block: what a block costs is a small part of the memory in every step
+MEMORY_FOR_A_RUN = 192  # of a block: what a block costs is a small part of the memory in every step
 MOST_RUNS = 1 << 19  # of a block: more would cost memory and make nothing faster
 MOST_PARAGRAPHS = 1 << 20  # of a block
 MOST_CHARACTERS = 1 << 17  # hashed together
