@@ -26,6 +26,7 @@ PEERS = (
     "resiliparse",
     "tantivy",
     "zstandard",
+    "datasketch",
 )
 TICK_SECONDS = 0.1  # between two looks at a contender's memory
 SHOWN_ERROR = 4_000  # characters of what a failed contender said last

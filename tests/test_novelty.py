@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import thresher
 from invariants import SETTINGS, check_books, check_raw, start
 from thresher.config import Config, ConfigError, Judging, Reading, parse
-from thresher.crawl.novelty import PREFIX, Novelty, RunFilter, fates
+from thresher.crawl.novelty import PREFIX, Novelty, RunFilter
 from thresher.crawl.start import crawl
 from thresher.crawl.state import State, after
 from thresher.crawl.yields import Yields
@@ -30,7 +30,7 @@ from thresher.lab.toyweb.words import vocabulary
 from thresher.page import Block, Page, Reply, Runs, Verdict
 from thresher.read import read
 from thresher.read.fingerprint import text_hash
-from thresher.read.runs import LOOKED_AT, runs
+from thresher.read.runs import LOOKED_AT, fates, runs
 
 KEPT = Verdict(True, language="en", language_share=1.0)
 ANY_LENGTH = Judging(near_duplicates=True, min_text_chars=0)

@@ -19,6 +19,7 @@ from thresher.config import Judging
 from thresher.crawl.state import State, after
 from thresher.page import Page, Runs, Verdict
 from thresher.read.fingerprint import text_hash
+from thresher.read.runs import fates
 
 PREFIX = b"n"  # n number of the page -> its runs that were new, 8 bytes each
 TOGETHER = 64  # pages whose runs are put into the filter at once on opening
@@ -191,25 +192,6 @@ def _without(page: Page, old: Sequence[bool]) -> Page:
         text_hash=text_hash(paragraphs),
         runs=Runs(),
     )
-
-
-def fates(counts: Sequence[int], old: Sequence[bool]) -> list[bool]:
-    """Which blocks stay, given how many runs each has (below 0: it is not of the text) and whether these are old.
-
-    A paragraph too short to tell goes with the next one that is not, as headings do; at the end, with the last.
-
-    >>> fates([0, 5, -1, 0, 3, 0], [False, False, False, False, True, False])
-    [True, True, True, False, False, False]
-    """
-    stays = [not seen for seen in old]
-    known = [place for place, count in enumerate(counts) if count > 0]
-    following = stays[known[-1]] if known else True
-    for place in reversed(range(len(stays))):
-        if counts[place] > 0:
-            following = stays[place]
-        elif counts[place] == 0:
-            stays[place] = following
-    return stays
 
 
 def _hashes(raw: bytes) -> Hashes:

@@ -296,8 +296,8 @@ def measure_words(codes: Any, kinds: Any, sums: Any, reach: Any) -> int:
     return size
 
 
-@kernel(NUMBER, _CODES, BYTES, NUMBERS, NUMBERS, _HASHES)
-def hash_runs(codes: Any, kinds: Any, lengths: Any, counts: Any, hashes: Any) -> int:
+@kernel(NUMBER, _CODES, BYTES, NUMBERS, NUMBERS, NUMBERS, _HASHES)
+def hash_runs(codes: Any, kinds: Any, lengths: Any, counts: Any, weights: Any, hashes: Any) -> int:
     """Hash the runs of words of each paragraph, which follow each other in `codes`; how many there are in all.
 
     From every word a run reaches as far as RUN_WEIGHT; what is too near the end of its paragraph begins none.
@@ -308,6 +308,7 @@ def hash_runs(codes: Any, kinds: Any, lengths: Any, counts: Any, hashes: Any) ->
         end = begin + lengths[paragraph]
         size = measure_words(codes[begin:end], kinds, sums, reach)
         begin = end
+        weights[paragraph] = reach[size]
         first = 0
         for last in range(1, size + 1):
             while reach[last] - reach[first] >= RUN_WEIGHT:

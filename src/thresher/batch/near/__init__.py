@@ -1,0 +1,14 @@
+"""Near duplicates over a whole corpus: exact, in parallel, in bounded memory (S5).
+
+Shards of a corpus stand in an order, documents in a shard, and paragraphs in a document. A paragraph is dropped if
+more than a share of its runs of seven words stand in earlier paragraphs that were kept. To find out,
+
+1. `scatter` hashes the runs of a shard, in blocks of paragraphs, each sorted by the upper bits of the hashes;
+2. `gather` takes a range of hashes from all shards and keeps those that occur more than once;
+3. `resolve` decides in rounds, from what can be said for certain of every paragraph, until all are decided;
+4. `conclude` tells which paragraphs of a shard stay, short ones too, and reports what goes.
+
+Each step is a function from files to a file, which appears whole or not at all, and whose bytes depend on nothing
+but what it was made of; made of the same again, it is left as it is. `paragraphs.drop` does it all in one process.
+`minhash` does the like for documents.
+"""

@@ -1,0 +1,331 @@
+"""Document level: documents most of whose runs of words another has as well, found by MinHash.
+
+1. `sign` makes signatures of a shard: for each document the least of its runs' hashes in many orders. Of two
+   documents as many places are the same as they have runs in common, of all runs of either (Jaccard's similarity).
+2. `band` hashes bands of places; similar documents are nearly sure to have one in common.
+3. `gather` finds the bands that occur more than once, as it does for runs of paragraphs.
+4. `match` takes the documents that share a band, each with the first of them and with the one before it, and keeps
+   pairs whose signatures are similar enough.
+5. `cluster` joins pairs. Of a cluster the first document in the order of the corpus stays.
+6. `conclude` tells which documents of a shard go.
+
+All are functions from files to a file, as those of paragraphs are. Memory: matching needs eight bytes for each slot
+of a range of bands, and joining four bytes for each document of the corpus, in a file that is mapped into memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.batch.near.conclude import dropped as dropped_of
+from thresher.batch.near.conclude import write_conclusion
+from thresher.batch.near.files import Arrays, NearFault, is_made, number, origin, writing
+from thresher.batch.near.gather import Gathered, gather, plan
+from thresher.batch.near.kernels.signatures import NOBODY, flatten, hash_bands, pair, unite
+from thresher.batch.near.kernels.signatures import sign as sign_runs
+from thresher.batch.near.rounds import Map, run
+from thresher.batch.near.scatter import MEMORY, Blocks, Hashes, Ids, Numbers, Scattered, checked
+from thresher.read.runs import LOOKED_AT, hashed
+
+PLACES = 128  # of a signature: the similarity is told to within 0.04, two times of three
+THRESHOLD = 0.8  # of similarity, from which on documents are the same
+SURE = 0.98  # of finding two documents that are just as similar as the threshold
+LOOKED_AT_IN_ALL = 5 * LOOKED_AT  # characters of a document
+MOST_CHARACTERS = 1 << 20  # hashed together
+SHARD_DOCUMENTS = 1 << 17
+COMPARED_TOGETHER = 1 << 12  # pairs
+_ROW_BYTES = 4 * PLACES
+_PART = 1 << 20  # of numbers that are read or written together
+
+_dice = np.random.Generator(np.random.PCG64(128))
+_FACTORS = (_dice.integers(0, 1 << 31, PLACES, np.uint32) << np.uint32(1)) | np.uint32(1)
+_TERMS = _dice.integers(0, 1 << 32, PLACES, np.uint32)
+
+
+class Bands(NamedTuple):
+    """How a signature is cut."""
+
+    many: int
+    height: int
+
+
+def bands(threshold: float) -> Bands:
+    """The highest bands that find two documents, as similar as the threshold, surely enough.
+
+    >>> bands(0.8), bands(0.5)
+    (Bands(many=18, height=7), Bands(many=42, height=3))
+    """
+    if not 0 < threshold <= 1:
+        raise NearFault(f"threshold = {threshold} is not above 0 and at most 1; try threshold = {THRESHOLD}")
+    fit = [height for height in range(1, 17) if 1 - (1 - threshold**height) ** (PLACES // height) >= SURE]
+    height = max(fit, default=1)
+    return Bands(PLACES // height, height)
+
+
+def sign(documents: Iterable[Sequence[str]], output: Path, *, source: str = "") -> None:
+    """Signatures of all documents of a shard; `source` stands for the documents, as in `scatter`.
+
+    Of a paragraph LOOKED_AT characters count, of a document LOOKED_AT_IN_ALL.
+    """
+    made_of = f"sign {source}"
+    if source and is_made(output, made_of):
+        return
+    counts, words = [np.empty(0, np.uint32)], [np.empty(0, np.uint32)]
+    with writing(output, made_of) as writer:
+        for texts, sizes in _together(documents):
+            found = hashed(texts)
+            which = np.repeat(np.arange(len(sizes)), sizes)
+            runs, many = (
+                np.bincount(which, weights=each, minlength=len(sizes)).astype(np.int64)
+                for each in (found.counts, found.words)
+            )
+            rows = np.empty((len(sizes), PLACES), np.uint32)
+            sign_runs(found.hashes, runs, _FACTORS, _TERMS, rows)
+            writer.put(rows)
+            counts.append(runs.astype(np.uint32))
+            words.append(many.astype(np.uint32))
+        writer.name("counts", np.concatenate(counts))
+        writer.name("words", np.concatenate(words))
+        writer.numbers["documents"] = sum(map(len, counts))
+
+
+def _together(documents: Iterable[Sequence[str]]) -> Iterator[tuple[list[str], list[int]]]:
+    """Paragraphs of some documents, and how many each has."""
+    texts: list[str] = []
+    sizes: list[int] = []
+    characters = 0
+    for document in documents:
+        left = LOOKED_AT_IN_ALL
+        for text in document:
+            texts.append(text[: min(left, LOOKED_AT)])
+            left -= len(texts[-1])
+            characters += len(texts[-1])
+        sizes.append(len(document))
+        if characters >= MOST_CHARACTERS:
+            yield texts, sizes
+            texts, sizes, characters = [], [], 0
+    if sizes:
+        yield texts, sizes
+
+
+def band(signed: Path, output: Path, *, threshold: float = THRESHOLD, memory: int = MEMORY) -> None:
+    """The bands of a shard's signatures, as `scatter` writes runs of paragraphs."""
+    cut = bands(threshold)
+    made_of = origin("band", {"cut": cut, "memory": checked(memory)}, [signed])
+    if is_made(output, made_of):
+        return
+    together = max(1, min(_PART, memory // 8) // PLACES)
+    with Arrays(signed) as file, writing(output, made_of) as writer:
+        counts = file.array("counts", np.uint32).astype(np.int64)
+        blocks = Blocks(writer, memory)
+        for first in range(0, len(counts), together):
+            theirs = counts[first : first + together]
+            rows = file.part(first * _ROW_BYTES, np.uint32, len(theirs) * PLACES).reshape(-1, PLACES)
+            hashes = np.empty(len(theirs) * cut.many, np.uint64)
+            found = hash_bands(rows, theirs, *cut, hashes)
+            blocks.add(np.where(theirs > 0, cut.many, 0), hashes[:found])
+        blocks.close()
+
+
+def match(
+    gathered: Path,
+    output: Path,
+    banded: Sequence[Path],
+    signed: Sequence[Path],
+    *,
+    threshold: float = THRESHOLD,
+) -> None:
+    """Pairs of documents that share a band of one range, and are similar enough by their signatures."""
+    made_of = origin("match", {"threshold": threshold}, [gathered, *banded, *signed])
+    if is_made(output, made_of):
+        return
+    rows = _Rows(signed)
+    with Gathered(gathered) as file, writing(output, made_of) as writer:
+        firsts, latest = (np.full(file.slots, NOBODY, np.uint32) for _ in range(2))
+        places = []
+        for block, (base, documents) in enumerate(_blocks(banded)):
+            ids, owners = file.read(file.entries(block), documents)
+            pairs = np.empty(2 * len(ids), np.uint64)
+            pairs = np.unique(pairs[: pair(ids, owners, base, firsts, latest, pairs)])
+            pairs = pairs[rows.similarity(pairs) >= threshold]
+            places.append((writer.put(pairs), len(pairs)))
+        writer.name("places", np.array(places, np.int64).reshape(-1))
+
+
+def _blocks(banded: Sequence[Path]) -> Iterator[tuple[int, int]]:
+    """The number in the corpus of the first document of each block, and how many it has."""
+    base = 0
+    for path in banded:
+        with Scattered(path) as file:
+            for block in file.blocks:
+                yield base + block.first, block.paragraphs
+            base += file.count("counts")
+
+
+class _Rows:
+    """The signatures of all documents of the corpus, by their numbers."""
+
+    def __init__(self, signed: Sequence[Path]) -> None:
+        self._paths = signed
+        sizes = [number(path, "documents") for path in signed]
+        self._bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        for path, size in zip(signed, sizes, strict=True):
+            if path.stat().st_size < size * _ROW_BYTES:
+                raise NearFault(f"{path} is cut short; delete it and run the step again")
+        if self._bounds[-1] >= NOBODY:
+            raise NearFault(f"{self._bounds[-1]} documents are too many for one corpus; cut it in two")
+
+    def similarity(self, pairs: Hashes) -> NDArray[np.float64]:
+        """The estimated similarity of the documents of each pair."""
+        found = np.empty(len(pairs))
+        for begin in range(0, len(pairs), COMPARED_TOGETHER):
+            some = pairs[begin : begin + COMPARED_TOGETHER]
+            later, earlier = (
+                (some >> np.uint64(32)).astype(np.int64),
+                (some & np.uint64(NOBODY)).astype(np.int64),
+            )
+            same = self._of(later) == self._of(earlier)
+            found[begin : begin + len(some)] = same.mean(axis=1)
+        return found
+
+    def _of(self, documents: Numbers) -> NDArray[np.uint32]:
+        rows = np.empty((len(documents), PLACES), np.uint32)
+        shards = np.searchsorted(self._bounds, documents, side="right") - 1
+        for shard in np.unique(shards).tolist():
+            # Mapped anew each time, so that what was looked at does not stay with this process.
+            mapped = np.memmap(self._paths[shard], np.uint32, "r", 0, (self._size(shard), PLACES))
+            here = shards == shard
+            rows[here] = mapped[documents[here] - self._bounds[shard]]
+        return rows
+
+    def _size(self, shard: int) -> int:
+        return int(self._bounds[shard + 1] - self._bounds[shard])
+
+
+def cluster(matched: Sequence[Path], output: Path, *, documents: int) -> None:
+    """The first document of the cluster of each document, of which there are so many in the corpus."""
+    made_of = origin("cluster", {"documents": documents}, matched)
+    if is_made(output, made_of):
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=output.parent) as file, writing(output, made_of) as writer:
+        file.truncate(4 * max(1, documents))
+        mapped = np.memmap(file, np.uint32, "r+")
+        parents: Ids = np.frombuffer(mapped.data, np.uint32)[:documents]
+        for begin in range(0, documents, _PART):
+            part = parents[begin : begin + _PART]
+            part[:] = np.arange(begin, begin + len(part), dtype=np.uint32)
+        less = sum(unite(pairs, parents) for path in matched for pairs in _pairs(path, documents))
+        flatten(parents)
+        writer.name("firsts", parents)
+        writer.numbers |= {"documents": documents, "clusters": documents - less}
+
+
+def _pairs(path: Path, documents: int) -> Iterator[Hashes]:
+    with Arrays(path) as file:
+        for offset, many in file.array("places", np.int64).reshape(-1, 2).tolist():
+            for begin in range(0, many, _PART):
+                pairs = file.part(
+                    offset + 8 * begin, np.uint64, min(_PART, many - begin), below=documents << 32
+                )
+                if len(pairs) and int((pairs & np.uint64(NOBODY)).max()) >= documents:
+                    raise NearFault(f"{path} belongs to another corpus; delete it and run the step again")
+                yield pairs
+
+
+def conclude(
+    signed: Path, output: Path, clusters: Path, *, first_document: int = 0, hosts: Sequence[str] = ()
+) -> None:
+    """Which documents of a shard go: all but the first of each cluster. Read by `conclude.dropped` and `report`.
+
+    `first_document` is the number in the corpus of the shard's first. `hosts`: one for each document, or none.
+    """
+    made_of = origin(
+        "conclude documents", {"first": first_document, "hosts": list(hosts)}, [signed, clusters]
+    )
+    if is_made(output, made_of):
+        return
+    with Arrays(signed) as file, Arrays(clusters) as found:
+        words = file.array("words", np.uint32)
+        firsts = found.array("firsts", np.uint32, first_document, len(words))
+    gone = firsts != np.arange(first_document, first_document + len(words))
+    write_conclusion(output, made_of, gone, words, np.ones(len(words), np.int64), hosts)
+
+
+def resolve(
+    signed: Sequence[Path],
+    folder: Path,
+    *,
+    threshold: float = THRESHOLD,
+    memory: int = MEMORY,
+    map: Map = map,
+) -> Path:
+    """The clusters of all documents of these shards, which stand in order; `map` as for paragraphs."""
+    banded = [folder / "banded" / f"{place:06d}" for place in range(len(signed))]
+    run(
+        map,
+        (
+            partial(band, *both, threshold=threshold, memory=memory)
+            for both in zip(signed, banded, strict=True)
+        ),
+    )
+    ranges = plan(banded, memory)
+    gathered, matched = (
+        [folder / name / f"{place:06d}" for place in range(len(ranges))] for name in ("parts", "matched")
+    )
+    run(
+        map,
+        (
+            partial(gather, banded, part, within, memory=memory)
+            for part, within in zip(gathered, ranges, strict=True)
+        ),
+    )
+    run(
+        map,
+        (
+            partial(match, *both, banded, signed, threshold=threshold)
+            for both in zip(gathered, matched, strict=True)
+        ),
+    )
+    documents = sum(number(path, "documents") for path in signed)
+    run(map, [partial(cluster, matched, folder / "clusters", documents=documents)])
+    return folder / "clusters"
+
+
+def drop(
+    documents: Iterable[Sequence[str]],
+    *,
+    threshold: float = THRESHOLD,
+    memory: int = MEMORY,
+    map: Map = map,
+    folder: Path | None = None,
+    shard_documents: int = SHARD_DOCUMENTS,
+) -> Iterator[bool]:
+    """For each document, whether it goes: an earlier one is nearly the same. Through files, as for paragraphs."""
+    with tempfile.TemporaryDirectory(prefix="near-", dir=folder) as home:
+        signed: list[Path] = []
+        rest = iter(documents)
+        while some := list(islice(rest, 1)):
+            signed.append(Path(home) / "signed" / f"{len(signed):06d}")
+            sign(_and(some, islice(rest, shard_documents - 1)), signed[-1])
+        clusters = resolve(signed, Path(home), threshold=threshold, memory=memory, map=map)
+        first = 0
+        for path in signed:
+            output = Path(home) / "concluded" / path.name
+            conclude(path, output, clusters, first_document=first)
+            first += number(path, "documents")
+            for (gone,) in dropped_of(output):
+                yield gone
+
+
+def _and(some: Iterable[Sequence[str]], others: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    yield from some
+    yield from others

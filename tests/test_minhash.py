@@ -1,0 +1,153 @@
+"""Near duplicates of documents: of those that are nearly the same the first stays, however the work is done."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thresher.batch.near.conclude import Lost, dropped, report
+from thresher.batch.near.files import Arrays, NearFault, number, writing
+from thresher.batch.near.minhash import (
+    PLACES,
+    SURE,
+    bands,
+    cluster,
+    conclude,
+    drop,
+    resolve,
+    sign,
+)
+from thresher.batch.near.rounds import Piece
+from thresher.lab.toyweb.words import vocabulary
+from thresher.read.runs import hashed
+
+ENGLISH = vocabulary("en")
+
+
+def story(key: int, edit: float = 0.0) -> list[str]:
+    return ENGLISH.paragraphs(key, 2_000, edit=edit, editor=key + 1)
+
+
+def corpus() -> tuple[list[list[str]], list[bool]]:
+    """Stories, some of them told twice with a word changed here and there; and which ones are."""
+    told = []
+    for key in range(120):
+        told.append((story(key), False))
+        if key % 3 == 2:
+            told.append((story(key // 2, 0.001), True))
+    return [document for document, _ in told], [is_copy for _, is_copy in told]
+
+
+def backwards(do: Callable[[Piece], None], pieces: Iterable[Piece]) -> list[None]:
+    return [do(piece) for piece in reversed(list(pieces))]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_of_documents_that_are_nearly_the_same_the_first_stays() -> None:
+    documents, copies = corpus()
+    assert list(drop(documents)) == copies
+
+
+@pytest.mark.parametrize(("memory", "shard_documents"), [(1 << 12, 7), (1 << 15, 50), (1 << 20, 1)])
+def test_memory_and_shards_make_no_difference(memory: int, shard_documents: int) -> None:
+    documents, copies = corpus()
+    assert list(drop(documents, memory=memory, shard_documents=shard_documents)) == copies
+
+
+def test_a_signature_tells_how_similar_documents_are(tmp_path: Path) -> None:
+    documents = [story(1), *(story(1, edit) for edit in (0.005, 0.02, 0.05, 0.1)), story(2)]
+    sign(documents, tmp_path / "signed")
+    with Arrays(tmp_path / "signed") as file:
+        rows = file.part(0, np.uint32, len(documents) * PLACES).reshape(-1, PLACES)
+    runs = [set(hashed(document).hashes.tolist()) for document in documents]
+    for row, theirs in zip(rows, runs, strict=True):
+        similarity = len(runs[0] & theirs) / len(runs[0] | theirs)
+        assert abs((row == rows[0]).mean() - similarity) < 0.15
+
+
+def test_documents_too_short_to_tell_all_stay() -> None:
+    assert list(drop([["Too short", "to tell"], ["Too short", "to tell"], [], []])) == [False] * 4
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.text(max_size=40), max_size=3), max_size=6))
+def test_any_documents_have_an_answer_and_exact_copies_go(documents: list[list[str]]) -> None:
+    found = list(drop(documents + documents))
+    has_runs = [bool(len(hashed(document).hashes)) for document in documents]
+    assert found[len(documents) :] == has_runs
+
+
+def test_who_does_the_pieces_makes_no_difference_and_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+    documents, copies = corpus()
+    signed = [tmp_path / "signed-1", tmp_path / "signed-2"]
+    sign(documents[:90], signed[0])
+    sign(documents[90:], signed[1])
+    resolve(signed, tmp_path / "one", memory=1 << 14)
+    clusters = resolve(signed, tmp_path / "two", memory=1 << 14, map=backwards)
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "two").rglob("*")}
+    resolve(signed, tmp_path / "two", memory=1 << 14)
+    assert times == {path: path.stat().st_mtime_ns for path in (tmp_path / "two").rglob("*")}
+    outputs = [tmp_path / "gone-1", tmp_path / "gone-2"]
+    conclude(signed[0], outputs[0], clusters)
+    conclude(signed[1], outputs[1], clusters, first_document=90, hosts=["a.example"] * len(documents[90:]))
+    assert [gone for path in outputs for (gone,) in dropped(path)] == copies
+    total = report(outputs).total
+    assert (total.documents, total.emptied) == (len(documents), sum(copies))
+    assert 0.2 < total.dropped_words / total.words < 0.3
+    assert report(outputs).hosts.keys() == {"a.example"}
+    assert isinstance(report(outputs).hosts["a.example"], Lost)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 1 << 30))
+def test_clusters_are_the_parts_that_pairs_connect(
+    tmp_path_factory: pytest.TempPathFactory, documents: int, many: int, seed: int
+) -> None:
+    dice = random.Random(seed)
+    pairs = sorted(
+        (max(both), min(both)) for both in ([dice.randrange(documents) for _ in "ab"] for _ in range(many))
+    )
+    folder = tmp_path_factory.mktemp("clusters")
+    with writing(folder / "matched", "test") as writer:
+        place = writer.put(np.array([later << 32 | earlier for later, earlier in pairs], np.uint64))
+        writer.name("places", np.array([place, len(pairs)], np.int64))
+    cluster([folder / "matched"], folder / "clusters", documents=documents)
+    firsts = list(range(documents))
+    for _ in range(documents):
+        for one, other in pairs:
+            firsts[one] = firsts[other] = min(firsts[one], firsts[other])
+    with Arrays(folder / "clusters") as file:
+        assert file.array("firsts", np.uint32).tolist() == firsts
+    assert number(folder / "clusters", "clusters") == len(set(firsts))
+
+
+@given(st.floats(0.3, 1.0))
+def test_bands_find_documents_as_similar_as_the_threshold(threshold: float) -> None:
+    cut = bands(threshold)
+    assert cut.many * cut.height <= PLACES
+    assert 1 - (1 - threshold**cut.height) ** cut.many >= SURE
+
+
+def test_what_cannot_be_is_refused_with_the_cure(tmp_path: Path) -> None:
+    with pytest.raises(
+        NearFault, match=r"threshold = 1\.2 is not above 0 and at most 1; try threshold = 0\.8"
+    ):
+        bands(1.2)
+    sign([story(1)], tmp_path / "signed")
+    sign([story(1)] * 3, tmp_path / "others")
+    clusters = resolve([tmp_path / "signed"], tmp_path)
+    with pytest.raises(NearFault, match="delete it and run the step again"):
+        conclude(tmp_path / "others", tmp_path / "gone", clusters)
+    (tmp_path / "others").write_bytes(b"something else")
+    with pytest.raises(NearFault, match="others cannot be used"):
+        resolve([tmp_path / "others"], tmp_path)
