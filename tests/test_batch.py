@@ -19,6 +19,7 @@ import batch_steps
 from thresher.batch import records, shards
 from thresher.batch.collect import collect
 from thresher.batch.dry import dry_run
+from thresher.batch.near.paragraphs import drop
 from thresher.batch.pieces import Pieces
 from thresher.batch.records import Run
 from thresher.batch.run import Poisoned, locked, process
@@ -134,6 +135,26 @@ def test_of_equal_texts_the_first_in_the_corpus_stays(corpus: Path) -> None:
     run = process(corpus, Here())
     assert texts(corpus, run) == [["one", "two", "three"], ["four", "five"], ["six", "seven"]]
     assert run.steps[-1].report == {"documents": 7, "duplicates": 2}
+
+
+def test_paragraphs_that_were_seen_before_are_dropped_as_by_hand(tmp_path: Path) -> None:
+    tales = [
+        " ".join(f"{animal} {number} went over hill and dale" for number in range(20))
+        for animal in ("the fox", "the hare", "the owl", "the newt")
+    ]
+    documents = [
+        [f"{tales[0]}\n{tales[1]}", f"Heading\n{tales[1]} and more"],
+        [f"{tales[2]}\n{tales[0]}", tales[3], f"{tales[3]} again"],
+    ]
+    for number, texts_of_shard in enumerate(documents):
+        write_shard(tmp_path, number, texts_of_shard)
+    recipe(tmp_path, {"step": "near_duplicates", "memory": 1 << 20})
+    run = process(tmp_path, Here())
+    assert texts(tmp_path, run) == [[documents[0][0]], [tales[2], tales[3]]]
+    flags = drop([text.split("\n") for shard in documents for text in shard])
+    assert list(flags) == [[False, False], [True, True], [False, True], [False], [True]]
+    report = run.steps[-1].report
+    assert (report["documents"], report["emptied"], report["dropped_paragraphs"]) == (3, 2, 4)
 
 
 def test_documents_are_filtered_and_each_reason_is_counted(corpus: Path) -> None:
@@ -417,7 +438,7 @@ def test_the_commands_process_tell_and_collect(corpus: Path) -> None:
     code, out, err = told("process", corpus, "--status", "--json")
     assert json.loads(out)["number"] == 2
     code, out, err = told("runs", corpus)
-    assert "exact_duplicates, statistics" in err and err.count("done") == 2
+    assert "exact_duplicates, near_duplicates, statistics" in err and err.count("done") == 2
     code, out, err = told("runs", corpus, 1, 2)
     assert (code, "nothing differs" in err) == (0, True)
     code, out, err = told("runs", corpus, 9)

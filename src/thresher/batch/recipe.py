@@ -12,7 +12,11 @@ from thresher.batch.steps.plans import Step
 from thresher.config import Config, ConfigError
 
 # Where corpus.toml has none.
-USUAL: tuple[dict[str, Any], ...] = ({"step": "exact_duplicates"}, {"step": "statistics"})
+USUAL: tuple[dict[str, Any], ...] = (
+    {"step": "exact_duplicates"},
+    {"step": "near_duplicates"},
+    {"step": "statistics"},
+)
 
 
 class Chosen(NamedTuple):

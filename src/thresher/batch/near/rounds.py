@@ -71,8 +71,8 @@ def resolve(
     ranges = plan(scattered, memory)
     parts = [folder / "parts" / f"{place:06d}" for place in range(len(ranges))]
     states = [folder / "round-0000" / f"shard-{place:06d}" for place in range(len(scattered))]
-    first_blocks, runs = _first_blocks(scattered)
-    room = max(FEWEST_ENTRIES, min(memory, runs * ADVANCED_BYTES) // MEMORY_FOR_AN_ENTRY)
+    blocks, runs = first_blocks(scattered)
+    room = room_for(runs, memory)
     run(
         map,
         (
@@ -92,7 +92,7 @@ def resolve(
             map,
             (
                 partial(decide, state, output, sifted, advanced, block)
-                for state, output, block in zip(states, decided, first_blocks, strict=True)
+                for state, output, block in zip(states, decided, blocks, strict=True)
             ),
         )
         parts, states, advanced = sifted, decided, None
@@ -102,7 +102,7 @@ def resolve(
             advanced = home / "advanced"
             run(map, [partial(advance, parts, states, advanced, room=room)])
             undecided -= number(advanced, "decided")
-    return Resolved(states, first_blocks, advanced, rounds)
+    return Resolved(states, blocks, advanced, rounds)
 
 
 def run(map: Map, pieces: Iterable[Piece]) -> None:
@@ -120,7 +120,12 @@ def _undecided(states: Sequence[Path]) -> int:
     return sum(number(state, "undecided") for state in states)
 
 
-def _first_blocks(scattered: Sequence[Path]) -> tuple[list[int], int]:
+def room_for(runs: int, memory: int) -> int:
+    """How many entries `advance` takes, of a corpus of so many runs."""
+    return max(FEWEST_ENTRIES, min(memory, runs * ADVANCED_BYTES) // MEMORY_FOR_AN_ENTRY)
+
+
+def first_blocks(scattered: Sequence[Path]) -> tuple[list[int], int]:
     """The number of the first block of each shard, and how many runs there are in all."""
     found, blocks, runs = [], 0, 0
     for path in scattered:

@@ -1,0 +1,179 @@
+"""Near duplicates: paragraphs most of whose runs of words stand in earlier ones.
+
+What is done, and why it is exact, is told in `batch/near`; here its work is cut into tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+from msgspec import Meta
+
+from thresher.batch import shards
+from thresher.batch.code import digest_of_room
+from thresher.batch.paragraphs import left, paragraphs
+from thresher.batch.pieces import Output, Task
+from thresher.batch.steps.plans import Parameters, Plan, Work
+
+_HERE = "thresher.batch.steps.near"
+FILE = "runs"
+
+Figures = dict[str, Any]
+
+
+class NearDuplicates(Parameters, frozen=True):
+    """From which share of runs seen before a paragraph goes, and how much memory a process may take."""
+
+    share: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    memory: Annotated[int, Meta(ge=1 << 20)] = 1 << 30
+
+
+def plan(work: Work) -> Plan:
+    """Drop paragraphs most of whose runs of seven words stand in earlier paragraphs that are kept."""
+    memory, share = work.parameters.memory, work.parameters.share
+    words = (digest_of_room("read/runs.py"), digest_of_room("read/scan/words.py"))
+    scattered = yield [_task("scatter", (shard,), words, memory=memory) for shard in work.shards]
+    if not scattered:
+        return []
+    (layout,) = yield [_task("lay_out", scattered, memory=memory)]
+    first_blocks, room = layout.report["first_blocks"], layout.report["room"]
+    parts = yield [
+        _task("gather", scattered, low=low, last=last, memory=memory) for low, last in layout.report["ranges"]
+    ]
+    states = yield [_task("begin", (one,), share=share) for one in scattered]
+    undecided = _sum(states, "undecided")
+    advanced: list[Output] = []
+    while undecided:
+        sifted = yield [_task("sift", (part, *states, *advanced), states=len(states)) for part in parts]
+        states = yield [
+            _task("decide", (state, *sifted, *advanced), parts=len(sifted), block=block)
+            for state, block in zip(states, first_blocks, strict=True)
+        ]
+        parts, advanced = sifted, []
+        before, undecided = undecided, _sum(states, "undecided")
+        if undecided and (_sum(parts, "entries") <= room or 2 * undecided > before):
+            advanced = yield [_task("advance", (*parts, *states), parts=len(parts), room=room)]
+            undecided -= _sum(advanced, "decided")
+    return (
+        yield [
+            _task("leave_out", (shard, runs, state, *advanced), block=block)
+            for shard, runs, state, block in zip(work.shards, scattered, states, first_blocks, strict=True)
+        ]
+    )
+
+
+def _task(name: str, inputs: Sequence[Output], depends: Sequence[str] = (), **parameters: Any) -> Task:
+    return Task(f"{_HERE}:{name}", tuple(inputs), parameters, tuple(depends))
+
+
+def _sum(outputs: Sequence[Output], name: str) -> int:
+    return sum(output.report[name] for output in outputs)
+
+
+# tasks
+
+
+def scatter(out: Path, inputs: Sequence[Path], *, memory: int) -> Figures:
+    """The runs of words of a shard."""
+    from thresher.batch.near.scatter import scatter as scatter_runs
+
+    texts = (text for batch in shards.batches(inputs[0], ["text"]) for text in batch.column(0).to_pylist())
+    scatter_runs((paragraphs(text) for text in texts), out / FILE, memory=memory)
+    return {}
+
+
+def lay_out(out: Path, inputs: Sequence[Path], *, memory: int) -> Figures:
+    """Ranges of hashes, the number of each shard's first block, and how many entries are decided in order."""
+    from thresher.batch.near.gather import plan as ranges_of
+    from thresher.batch.near.rounds import first_blocks, room_for
+
+    files = _files(inputs)
+    blocks, runs = first_blocks(files)
+    # As texts: such numbers are too large for some who read JSON.
+    ranges = [[str(one.low), str(one.last)] for one in ranges_of(files, memory)]
+    (out / FILE).write_bytes(msgspec.json.encode(ranges))
+    return {"ranges": ranges, "first_blocks": blocks, "room": room_for(runs, memory)}
+
+
+def gather(out: Path, inputs: Sequence[Path], *, low: str, last: str, memory: int) -> Figures:
+    """Runs of a range of hashes that occur more than once."""
+    from thresher.batch.near.gather import Range
+    from thresher.batch.near.gather import gather as gather_runs
+
+    gather_runs(_files(inputs), out / FILE, Range(int(low), int(last)), memory=memory)
+    return {}
+
+
+def begin(out: Path, inputs: Sequence[Path], *, share: float) -> Figures:
+    """What is known of the paragraphs of a shard before the first round."""
+    from thresher.batch.near.rounds import begin as begin_shard
+
+    begin_shard(inputs[0] / FILE, out / FILE, share=share)
+    return _told(out, "undecided")
+
+
+def sift(out: Path, inputs: Sequence[Path], *, states: int) -> Figures:
+    """What a round counts in a range of hashes."""
+    from thresher.batch.near.rounds import sift as sift_part
+
+    part, *others = _files(inputs)
+    sift_part(part, out / FILE, others[:states], *others[states:])
+    return _told(out, "entries")
+
+
+def decide(out: Path, inputs: Sequence[Path], *, parts: int, block: int) -> Figures:
+    """What a round decides in a shard."""
+    from thresher.batch.near.rounds import decide as decide_shard
+
+    state, *others = _files(inputs)
+    decide_shard(state, out / FILE, others[:parts], next(iter(others[parts:]), None), block)
+    return _told(out, "undecided")
+
+
+def advance(out: Path, inputs: Sequence[Path], *, parts: int, room: int) -> Figures:
+    """What is decided in order, where rounds would take long."""
+    from thresher.batch.near.rounds import advance as advance_blocks
+
+    files = _files(inputs)
+    advance_blocks(files[:parts], files[parts:], out / FILE, room=room)
+    return _told(out, "decided")
+
+
+def leave_out(out: Path, inputs: Sequence[Path], *, block: int) -> Figures:
+    """The documents of a shard without paragraphs that are near duplicates."""
+    from thresher.batch.near.conclude import conclude, dropped, report
+
+    shard, *others = inputs
+    runs, state, *advanced = _files(others)
+    concluded = out / "concluded"
+    conclude(runs, concluded, state, *advanced, first_block=block)
+    told = report([concluded]).total
+    documents = shards.write(out, _left(shard, dropped(concluded)))
+    concluded.unlink()  # the same documents are the same result, however they were found
+    return {
+        "documents": documents,
+        "emptied": told.emptied,
+        "paragraphs": told.paragraphs,
+        "dropped_paragraphs": told.dropped,
+        "words": told.words,
+        "dropped_words": told.dropped_words,
+    }
+
+
+def _left(shard: Path, flags: Iterator[list[bool]]) -> Iterator[pa.RecordBatch]:
+    for batch in shards.batches(shard):
+        yield left(batch, [[not gone for gone in next(flags)] for _ in range(batch.num_rows)])
+
+
+def _files(inputs: Sequence[Path]) -> list[Path]:
+    return [path / FILE for path in inputs]
+
+
+def _told(out: Path, name: str) -> Figures:
+    from thresher.batch.near.files import number
+
+    return {name: number(out / FILE, name)}
