@@ -157,6 +157,18 @@ def test_paragraphs_that_were_seen_before_are_dropped_as_by_hand(tmp_path: Path)
     assert (report["documents"], report["emptied"], report["dropped_paragraphs"]) == (3, 2, 4)
 
 
+def test_of_documents_that_are_nearly_the_same_the_first_stays(tmp_path: Path) -> None:
+    words = [f"word{number}" for number in range(300)]
+    nearly = [*words[:150], "another", *words[151:]]
+    documents = [[" ".join(words), "short"], [" ".join(words[::-1]), " ".join(nearly)], [" ".join(words)]]
+    for number, some in enumerate(documents):
+        write_shard(tmp_path, number, some)
+    recipe(tmp_path, {"step": "similar_documents"})
+    run = process(tmp_path, Here())
+    assert texts(tmp_path, run) == [documents[0], documents[1][:1], []]
+    assert run.steps[-1].report == {"documents": 3, "similar": 2}
+
+
 def test_documents_are_filtered_and_each_reason_is_counted(corpus: Path) -> None:
     recipe(corpus, {"step": "filter", "max_badness": 4, "opted_out": False, "not_hosts": ["h1.*"]})
     run = process(corpus, Here())

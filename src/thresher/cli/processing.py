@@ -38,7 +38,7 @@ def process(
     Example: thresher process czech
 
     A recipe is a list of steps: [[process]] with step = "filter", max_badness = 10, and so on. Without one, exact
-    duplicates are left out and the rest is counted. Results are kept in DIR/runs until `thresher gc`.
+    and near duplicates are left out and the rest is counted. Results are kept in DIR/runs until `thresher gc`.
 
     Parameters
     ----------

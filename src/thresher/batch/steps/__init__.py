@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thresher.batch.steps import exact, filters, languages, near, reread, statistics
+from thresher.batch.steps import exact, filters, languages, near, reread, similar, statistics
 from thresher.batch.steps.plans import Step
 
 _ROWS = (
@@ -11,6 +11,7 @@ _ROWS = (
     Step("near_duplicates", 1, near.plan, near.NearDuplicates),
     Step("paragraph_language", 1, languages.plan, languages.Languages),
     Step("reread", 1, reread.plan),
+    Step("similar_documents", 1, similar.plan, similar.SimilarDocuments),
     Step("statistics", 1, statistics.plan, statistics.Statistics),
 )
 STEPS: dict[str, Step] = {row.name: row for row in _ROWS}

@@ -1,0 +1,134 @@
+"""Documents nearly the same as an earlier one, by MinHash: told in `batch/near/minhash`, cut into tasks here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+from msgspec import Meta
+
+from thresher.batch import shards
+from thresher.batch.code import digest_of_room
+from thresher.batch.paragraphs import paragraphs
+from thresher.batch.pieces import Output, Task
+from thresher.batch.steps.plans import Parameters, Plan, Work
+
+_HERE = "thresher.batch.steps.similar"
+FILE = "documents"
+
+Figures = dict[str, Any]
+
+
+class SimilarDocuments(Parameters, frozen=True):
+    """From which similarity (Jaccard's, of runs of seven words) a document goes; memory of a process."""
+
+    threshold: Annotated[float, Meta(gt=0, le=1)] = 0.8
+    memory: Annotated[int, Meta(ge=1 << 20)] = 1 << 30
+
+
+def plan(work: Work) -> Plan:
+    """Of documents that are nearly the same, leave the first."""
+    threshold, memory = work.parameters.threshold, work.parameters.memory
+    words = (digest_of_room("read/runs.py"), digest_of_room("read/scan/words.py"))
+    signed = yield [_task("sign", (shard,), words) for shard in work.shards]
+    if not signed:
+        return []
+    banded = yield [_task("band", (one,), threshold=threshold, memory=memory) for one in signed]
+    (layout,) = yield [_task("lay_out", banded, memory=memory)]
+    gathered = yield [
+        _task("gather", banded, low=low, last=last, memory=memory) for low, last in layout.report["ranges"]
+    ]
+    matched = yield [
+        _task("match", (part, *banded, *signed), shards=len(signed), threshold=threshold) for part in gathered
+    ]
+    counts = [one.report["documents"] for one in signed]
+    (clusters,) = yield [_task("cluster", matched, documents=sum(counts))]
+    return (
+        yield [
+            _task("leave_out", (shard, one, clusters), first=sum(counts[:number]))
+            for number, (shard, one) in enumerate(zip(work.shards, signed, strict=True))
+        ]
+    )
+
+
+def _task(name: str, inputs: Sequence[Output], depends: Sequence[str] = (), **parameters: Any) -> Task:
+    return Task(f"{_HERE}:{name}", tuple(inputs), parameters, tuple(depends))
+
+
+def sign(out: Path, inputs: Sequence[Path]) -> Figures:
+    """Signatures of the documents of a shard."""
+    from thresher.batch.near.files import number
+    from thresher.batch.near.minhash import sign as sign_documents
+
+    texts = (text for batch in shards.batches(inputs[0], ["text"]) for text in batch.column(0).to_pylist())
+    sign_documents((paragraphs(text) for text in texts), out / FILE)
+    return {"documents": number(out / FILE, "documents")}
+
+
+def band(out: Path, inputs: Sequence[Path], *, threshold: float, memory: int) -> Figures:
+    """Bands of signatures."""
+    from thresher.batch.near.minhash import band as band_shard
+
+    band_shard(inputs[0] / FILE, out / FILE, threshold=threshold, memory=memory)
+    return {}
+
+
+def lay_out(out: Path, inputs: Sequence[Path], *, memory: int) -> Figures:
+    """Ranges of hashes."""
+    from thresher.batch.near.gather import plan as ranges_of
+
+    ranges = [[str(one.low), str(one.last)] for one in ranges_of(_files(inputs), memory)]
+    (out / FILE).write_bytes(msgspec.json.encode(ranges))
+    return {"ranges": ranges}
+
+
+def gather(out: Path, inputs: Sequence[Path], *, low: str, last: str, memory: int) -> Figures:
+    """Bands of a range of hashes that occur more than once."""
+    from thresher.batch.near.gather import Range
+    from thresher.batch.near.gather import gather as gather_bands
+
+    gather_bands(_files(inputs), out / FILE, Range(int(low), int(last)), memory=memory)
+    return {}
+
+
+def match(out: Path, inputs: Sequence[Path], *, shards: int, threshold: float) -> Figures:
+    """Pairs of documents that are similar enough, of those that share a band."""
+    from thresher.batch.near.minhash import match as match_part
+
+    part, *others = _files(inputs)
+    match_part(part, out / FILE, others[:shards], others[shards:], threshold=threshold)
+    return {}
+
+
+def cluster(out: Path, inputs: Sequence[Path], *, documents: int) -> Figures:
+    """Clusters of similar documents."""
+    from thresher.batch.near.minhash import cluster as cluster_pairs
+
+    cluster_pairs(_files(inputs), out / FILE, documents=documents)
+    return {}
+
+
+def leave_out(out: Path, inputs: Sequence[Path], *, first: int) -> Figures:
+    """The documents of a shard but those that are nearly the same as an earlier one."""
+    from thresher.batch.near.conclude import dropped
+    from thresher.batch.near.minhash import conclude
+
+    shard, signed, clusters = inputs
+    concluded = out / "concluded"
+    conclude(signed / FILE, concluded, clusters / FILE, first_document=first)
+    gone = [flags[0] for flags in dropped(concluded)]
+    documents = shards.write(out, _left(shard, iter(gone)))
+    concluded.unlink()  # the same documents are the same result, however they were found
+    return {"documents": documents, "similar": sum(gone)}
+
+
+def _left(shard: Path, gone: Iterator[bool]) -> Iterator[pa.RecordBatch]:
+    for batch in shards.batches(shard):
+        yield batch.filter(pa.array([not next(gone) for _ in range(batch.num_rows)], pa.bool_()))
+
+
+def _files(inputs: Sequence[Path]) -> list[Path]:
+    return [path / FILE for path in inputs]
