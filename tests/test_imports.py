@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from importing import bring, check, words
+from importing import VERTICAL_EXAMPLE, bring, check, words
 from test_formats import TEXTS, make
 from thresher.config import ConfigError, load
 from thresher.store.corpus import CorpusError
@@ -36,7 +36,7 @@ from thresher.store.importers.formats import FORMATS, SUFFIXES
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import documents, files, import_files
 
-VERTICAL = b"<doc id='v'>\n<s>\nA\tX\ta\nb\tY\tb\n</s>\n</doc>\n"
+VERTICAL = VERTICAL_EXAMPLE
 
 
 def parquet(text: str = "One.") -> bytes:

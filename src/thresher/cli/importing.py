@@ -44,8 +44,8 @@ def import_corpora(
     Pages of archives (WARC, WET, ARC) and saved pages are read and judged as in a crawl, and stand beside crawled
     ones; of a damaged archive, what can be read is. Other corpora are taken as they are.
 
-    Files may be packed: .gz, .zst, .xz, .bz2, archives also .lz4. Each is imported whole or not at all; one that was
-    imported before is skipped. What is odd but can be read is told at the end.
+    Files may be packed: .gz, .zst, .xz, .bz2, archives also .lz4. Each is imported whole or not at all; one that
+    was imported before is skipped. What is odd but can be read is told at the end.
 
     Parameters
     ----------

@@ -35,6 +35,7 @@ PORTION_BYTES = 4 << 20  # of pages that are taken from a file in one go …
 PORTION_EVENTS = 256  # … or so many
 WAITING_BYTES = 64 << 20  # of pages that are with readers or wait for their turn …
 WAITING_PAGES = 64  # … or so many for each reader
+FAULTS_TOLD = 3  # pages of an input that are named because nobody could read them, for each reason
 NEW_HASHES = 1 << 20  # that are kept in a set before they join the others
 
 Progress = Callable[[int], None]
@@ -214,6 +215,8 @@ class _Import:
         figures.pages += 1
         if isinstance(page, Failure):
             figures.reject(page.reason)
+            if figures.rejected[page.reason] <= FAULTS_TOLD:
+                self._remarks.append(f"{page.url}: {page.reason} {page.detail}".strip())
             return
         verdict = self._bench.verdict(found, page)
         if not verdict.keep:

@@ -75,14 +75,11 @@ def page_format(path: Path, asked: str | None) -> str:
         return asked if asked in ("warc", "html") else ""
     if path.is_dir():
         return "html"
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in PACKINGS:
-        suffixes.pop()
-    last = suffixes[-1] if suffixes else ""
+    if path.suffix.lower() in SAVED:
+        return "html"
+    last = (path.with_suffix("") if path.suffix.lower() in PACKINGS else path).suffix.lower()
     if last in ARCHIVES:
         return "warc"
-    if last in SAVED:
-        return "html"
     return _format_by_content(path) if path.is_file() and last not in _TELLING else ""
 
 
@@ -91,12 +88,11 @@ _TELLING = (".vert", ".vrt", ".txt", ".conllu", ".xml", ".jsonl", ".ndjson", ".p
 
 def _format_by_content(path: Path) -> str:
     with path.open("rb") as file:
-        start = next(unpacked(Packed(file)), None)
-    if start is None:
-        return ""
-    if _ARCHIVE.match(start.data):
-        return "warc"
-    return "html" if _PAGE.match(start.data) else ""
+        packed = Packed(file)
+        if _PAGE.match(packed.peek(READ_BYTES)):
+            return "html"
+        start = next(unpacked(packed), None)
+    return "warc" if start is not None and _ARCHIVE.match(start.data) else ""
 
 
 class Archive:

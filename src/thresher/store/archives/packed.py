@@ -14,13 +14,18 @@ import zstandard
 from isal import isal_zlib
 
 READ_BYTES = 1 << 16
+PIECE = 1 << 11  # bytes that are unpacked at a time: how far behind damage it is noticed
 PORTION = 1 << 18  # bytes that are unpacked at a time, however much a member promises
 ZSTD_PIECE = 512  # bytes: what zstd unpacks at a time cannot be bounded otherwise; these hold 16 MB at most
 ZSTD_WINDOW = 1 << 27
 MAX_DICTIONARY = 16 << 20
 MAX_LZ4_FRAME = 64 << 20  # packed; a longer one is damaged
 HISTORY = 1 << 18  # bytes that are looked at again where a member turns out to be damaged …
-FREE_STEPS_BACK = 1 << 20  # … of which no more in all than the file has bytes, and so many
+STEPS_BACK, FREE_STEPS_BACK = 16, 1 << 20  # … in all no more than so many times the file, and so many besides
+BOMB_BYTES, BOMB_RATIO = (
+    1 << 30,
+    200,
+)  # a member that is unpacked so far, and so many times as large, is a bomb
 LOOKED_AT = 1 << 12  # bytes after a sign of a member that tell whether it is one
 
 # How a record begins; what comes after damage must begin like that.
@@ -63,59 +68,63 @@ class Packed:
     def __init__(
         self, file: BinaryIO, told: Callable[[bytes], None] = lambda _: None, offset: int = 0
     ) -> None:
-        self.offset = offset  # of the next byte
         self.skipped = 0  # bytes in which no member could be read
         self._file = file
         self._told = told
-        self._ahead = b""
-        self._recent = bytearray()  # what was read since the last mark, no more than HISTORY
+        self._window = b""
+        self._base = offset  # of the window's first byte, in the file
+        self._at = 0  # in the window: the next byte
+        self._mark = 0  # in the window, or before it
         self._stepped_back = 0
+
+    @property
+    def offset(self) -> int:
+        """Where in the file the next byte is."""
+        return self._base + self._at
 
     def read(self) -> bytes:
         """The next bytes, b"" at the end."""
-        data = self._ahead or self._more()
-        self._ahead = b""
-        self.offset += len(data)
-        self._recent += data
-        if len(self._recent) > 2 * HISTORY:
-            del self._recent[:-HISTORY]
+        if self._at == len(self._window):
+            self._load(1)
+        data = self._window[self._at : self._at + PIECE]
+        self._at += len(data)
         return data
 
     def unread(self, data: bytes) -> None:
         """Give the last bytes back."""
-        if data:
-            self._ahead = data + self._ahead
-            self.offset -= len(data)
-            del self._recent[-len(data) :]
+        self._at -= len(data)
 
     def peek(self, count: int) -> bytes:
         """The next bytes, as many as asked for or as there are, without going on."""
-        if len(self._ahead) < count:
-            parts = [self._ahead]
-            size = len(self._ahead)
-            while size < count and (data := self._more()):
-                parts.append(data)
-                size += len(data)
-            self._ahead = b"".join(parts)
-        return self._ahead[:count]
+        if len(self._window) - self._at < count:
+            self._load(count)
+        return self._window[self._at : self._at + count]
 
     def mark(self) -> None:
         """A member begins here."""
-        self._recent.clear()
+        self._mark = self._at
 
     def step_back(self) -> None:
         """Go back to just behind the mark, as far as that is still known and affordable."""
-        affordable = self.offset + FREE_STEPS_BACK - self._stepped_back
-        known = bytes(self._recent[1:][-HISTORY:])
-        if known and affordable > 0:
-            known = known[-affordable:]
-            self._stepped_back += len(known)
-            self.unread(known)
+        affordable = STEPS_BACK * self.offset + FREE_STEPS_BACK - self._stepped_back
+        steps = min(self._at - max(self._mark + 1, 0), affordable)
+        if steps > 0:
+            self._stepped_back += steps
+            self._at -= steps
 
-    def _more(self) -> bytes:
-        data = self._file.read(READ_BYTES)
-        self._told(data)
-        return data
+    def _load(self, count: int) -> None:
+        """Have so many bytes ahead, and behind what may be asked for again."""
+        keep = min(max(self._mark, self._at - HISTORY, 0), self._at)
+        parts = [self._window[keep:]]
+        ahead = len(self._window) - self._at
+        while ahead < count and (data := self._file.read(READ_BYTES)):
+            self._told(data)
+            parts.append(data)
+            ahead += len(data)
+        self._window = b"".join(parts)
+        self._base += keep
+        self._at -= keep
+        self._mark -= keep
 
 
 Unpack = Callable[
@@ -140,12 +149,15 @@ def unpacked(packed: Packed) -> Iterator[Piece]:
             broken = True
             continue
         family = _family(packed.peek(_MAGIC_BYTES))
-        begins, first = packed.offset, True
+        begins, first, size = packed.offset, True, 0
         packed.mark()
         try:
             for data in unpack(packed):
                 yield Piece(data, begins, first, broken)
                 first = broken = False
+                size += len(data)
+                if size > max(BOMB_BYTES, BOMB_RATIO * (packed.offset - begins)):
+                    raise Damage
         except (Damage, *_FAULTS):
             packed.step_back()
             yield Piece(b"", packed.offset, False, True)
@@ -211,10 +223,8 @@ class _Members:
         try:
             if start.startswith(b"\x1f\x8b"):
                 out = isal_zlib.decompressobj(wbits=31).decompress(start, LOOKED_AT)
-            elif start.startswith(b"\x04\x22"):
-                return True  # its frames have checksums of their own
             else:
-                out = self._zstd().decompress(start[:ZSTD_PIECE])
+                return True  # four bytes are hardly there by chance, and a frame tells nothing before it is whole
         except _FAULTS:
             return False
         return BEGINS.match(out) is not None

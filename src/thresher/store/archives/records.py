@@ -175,14 +175,14 @@ class _Archive:
         border = self._border(have)
         if border is not None:
             have = border
-        elif have == length and not self._ends_well(length) and (early := self._early_end(length)):
+        elif (have < length or not self._ends_well(length)) and (early := self._early_end(have)):
             have = early
         block = bytes(stream.window[: min(have, self._limit)])
         stream.drop(have)
         return block, have < length
 
     def _long_block(self, length: int) -> tuple[bytes, bool]:
-        """The beginning of a block that is longer than anybody wants; the rest is passed, up to a head if there is one."""
+        """The beginning of a block that is longer than anybody wants; the rest is passed, but no head in it."""
         stream = self._stream
         stream.fill(self._limit)
         block = bytes(stream.window[: self._limit])
@@ -219,9 +219,9 @@ class _Archive:
         rest = behind.lstrip(_LINE_ENDS)
         return not rest or bool((_VERSION if self._next is _NEXT_WARC else _ARC_LINE).match(rest))
 
-    def _early_end(self, length: int) -> int:
+    def _early_end(self, size: int) -> int:
         """Where in a block of a wrong length the next record begins; 0 if it does not."""
-        head = self._next.search(self._stream.window, 0, length)
+        head = self._next.search(self._stream.window, 0, size)
         return head.start() if head else 0
 
     def _find_next(self) -> None:
