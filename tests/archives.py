@@ -33,7 +33,8 @@ def page(number: int, head: str = "") -> bytes:
     """A page in English that a corpus keeps."""
     text = "".join(f"<p>{paragraph}</p>\n" for paragraph in paragraphs(number))
     style = "<style>" + "p { margin: 1em; } " * 50 + "</style>"
-    return f"<!doctype html><html><head><meta charset=utf-8><title>Mill {number}</title>{head}{style}</head><body>{text}</body></html>".encode()
+    top = f"<meta charset=utf-8><title>Mill {number}</title>{head}{style}"
+    return f"<!doctype html><html><head>{top}</head><body>{text}</body></html>".encode()
 
 
 def record(

@@ -473,7 +473,7 @@ def test_standard_input_is_known_again_too(tmp_path: Path, monkeypatch: pytest.M
         (["corpus", "none.vert", "--lang", "cs"], 2, "does not exist"),
         (["corpus", "bad.vert"], 2, "--lang"),
         (["corpus", "bad.vert", "--lang", "czech-ish"], 2, "did you mean"),
-        (["corpus", "bad.vert", "--format", "html"], 2, "html"),
+        (["corpus", "bad.vert", "--format", "docx"], 2, "docx"),
         (["corpus", "bad.vert", "--langg", "cs"], 2, "no option --langg"),
         (["corpus"], 2, "FILE"),
     ],

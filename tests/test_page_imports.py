@@ -70,7 +70,9 @@ def text(number: int) -> str:
 
 
 def test_a_page_of_an_archive_is_a_document_like_one_that_was_crawled(tmp_path: Path) -> None:
-    licence = '<link rel=license href="https://creativecommons.org/licenses/by/4.0/"><meta name=robots content=noai>'
+    licence = (
+        "<link rel=license href=https://creativecommons.org/licenses/by/4.0/><meta name=robots content=noai>"
+    )
     data = packed(record("warcinfo", "", b"a: b"), response("http://www.a.co.uk/1#top", page(1, licence)))
     done = bring(tmp_path, "a.warc.gz", data)
     assert done.pages == Figures(records=2, pages=1, kept=1, others=1)
