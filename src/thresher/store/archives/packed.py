@@ -22,16 +22,12 @@ MAX_DICTIONARY = 16 << 20
 MAX_LZ4_FRAME = 64 << 20  # packed; a longer one is damaged
 HISTORY = 1 << 18  # bytes that are looked at again where a member turns out to be damaged …
 STEPS_BACK, FREE_STEPS_BACK = 16, 1 << 20  # … in all no more than so many times the file, and so many besides
-BOMB_BYTES, BOMB_RATIO = (
-    1 << 30,
-    200,
-)  # a member that is unpacked so far, and so many times as large, is a bomb
+# A member of which so much is unpacked, and so many times its size, is a bomb.
+BOMB_BYTES, BOMB_RATIO = 1 << 28, 200
 LOOKED_AT = 1 << 12  # bytes after a sign of a member that tell whether it is one
 
 # How a record begins; what comes after damage must begin like that.
-BEGINS = re.compile(
-    rb"WARC/\d\.\d+\r?\n|filedesc://|[a-z]{3,8}:[^\r\n]{1,2000} [\d.]{7,15} \d{8,17} [^\r\n]*\n"
-)
+BEGINS = re.compile(rb"WARC/\d\.\d+\r?\n|filedesc://|(?:https?://|dns:)[^\r\n]{1,4000} \d{1,20}\r?\n")
 
 _GZIP = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
 _ZSTD = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from msgspec import Struct
 
@@ -16,19 +16,14 @@ STRIDE = 1 << 20  # bytes that are looked through at a time
 LONGEST_LINE = 1 << 12  # what a head at the border of two strides may have before it
 
 _VERSION = re.compile(rb"WARC/(\d\.\d+)[ \t]*\r?\n")
-_BLANK = re.compile(rb"\r?\n[ \t]*\r?\n")
-# ARC: URL, address, date, type, and length; in its second version five more before the length.
-_ARC_LINE = re.compile(
-    rb"(?P<url>[A-Za-z][A-Za-z0-9+.-]{1,20}:[^\r\n]{1,4000}?) (?P<address>[\dA-Fa-f.:]{3,45}) (?P<date>\d{8,20}) "
-    rb"(?P<type>[^\r\n]{0,200}?)(?: (?P<status>\d{3}|-) \S{1,200} \S{1,2000} \d{1,20} \S{1,500})? "
-    rb"(?P<length>[^\s]{1,20})\r?\n"
-)
+_HEAD_END = re.compile(rb"\r?\n[ \t]*\r?\n|\n(?P<next>WARC/\d\.\d+[ \t]*\r?\n)")
+_ARC_LINE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{1,20}:[^\r\n]{1,4000}\r?\n")
+_ARC_ADDRESS = re.compile(rb"[\dA-Fa-f.:]{3,45}")
+_ARC_DATE = re.compile(rb"\d{8,20}")
 _NEXT_WARC = re.compile(rb"(?<=\n)WARC/\d\.\d+[ \t]*\r?\n")
-_NEXT_ARC = re.compile(
-    rb"(?<=\n)(?:https?|ftp|dns|filedesc):[^\r\n]{1,4000}? [\dA-Fa-f.:]{3,45} \d{8,20} [^\r\n]{0,3000}\d\r?\n"
-)
+_NEXT_ARC = re.compile(rb"(?<=\n)(?:https?|ftp|dns|filedesc):[^\r\n]{1,4000}\d\r?\n")
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
-_LINE_ENDS = b"\r\n"
+_LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
 class Record(Struct, frozen=True):
@@ -77,7 +72,7 @@ class _Archive:
         self, file: BinaryIO, limit: int, counts: Counts, told: Callable[[bytes], None], offset: int
     ) -> None:
         self._source = Packed(file, told, offset)
-        plain = _VERSION.match(start := self._source.peek(MAX_HEAD)) or _ARC_LINE.match(start)
+        plain = _VERSION.match(start := self._source.peek(MAX_HEAD)) or _arc_line(start)
         self._stream = Stream(unpacked(self._source), packed=not plain)
         self._limit = limit
         self._counts = counts
@@ -112,9 +107,8 @@ class _Archive:
 
     def _pass_line_ends(self) -> None:
         stream = self._stream
-        while stream.fill(1) and stream.window[0] in _LINE_ENDS:
-            stream.fill(STRIDE if len(stream.window) > 64 else 64)
-            stream.drop(len(stream.window) - len(stream.window.lstrip(_LINE_ENDS)))
+        while stream.fill(1) and (ends := _LINE_ENDS.match(stream.window)):
+            stream.drop(ends.end())
 
     def _head(self) -> dict[str, str] | None:
         """The fields of the record that begins here; None if none does, and then at least a byte is passed."""
@@ -123,7 +117,7 @@ class _Archive:
         if _VERSION.match(stream.window):
             return self._warc_head()
         stream.fill(2 * LONGEST_LINE)
-        if line := _ARC_LINE.match(stream.window):
+        if line := _arc_line(stream.window):
             return self._arc_head(line)
         self._garbage += 1
         stream.drop(1)
@@ -135,10 +129,10 @@ class _Archive:
         blank = None
         for size in (LONGEST_LINE, MAX_HEAD):
             have = stream.fill(size)
-            blank = _BLANK.search(stream.window, 0, size)
+            blank = _HEAD_END.search(stream.window, 0, size)
             if blank or have < size:
                 break
-        fields = _fields(bytes(stream.window[: blank.start()])) if blank else {}
+        fields = _fields(bytes(stream.window[: blank.start()])) if blank and not blank["next"] else {}
         if blank is None or not _DIGITS.fullmatch(fields.get(LENGTH, "")):
             self._counts.damaged += 1
             stream.drop(5)  # of the version, so that it is not found again
@@ -147,23 +141,21 @@ class _Archive:
         stream.drop(blank.end())
         return fields
 
-    def _arc_head(self, line: re.Match[bytes]) -> dict[str, str] | None:
+    def _arc_head(self, line: _ArcLine) -> dict[str, str] | None:
         self._next = _NEXT_ARC
-        known = line.groupdict(b"")
-        end = line.end()
-        self._stream.drop(end)
-        if not known["length"].isdigit():
+        self._stream.drop(line.size)
+        if not _DIGITS.fullmatch(line.length):
             self._counts.damaged += 1
-            self._garbage += end
+            self._garbage += line.size
             return None
-        fields = {
-            "warc-target-uri": _text(known["url"]),
-            "warc-ip-address": _text(known["address"]),
-            "warc-date": _text(known["date"]),
-            "content-type": _text(known["type"]),
-            LENGTH: _text(known["length"]),
+        return {
+            "warc-type": "arc",
+            "warc-target-uri": line.url,
+            "warc-ip-address": line.address,
+            "warc-date": line.date,
+            "content-type": line.mime,
+            LENGTH: line.length,
         }
-        return {"warc-type": "arc", **fields}
 
     def _block(self, fields: dict[str, str]) -> tuple[bytes, bool]:
         """The block of a record, no more than the limit, and whether it was cut off; the stream is behind it."""
@@ -175,8 +167,8 @@ class _Archive:
         border = self._border(have)
         if border is not None:
             have = border
-        elif (have < length or not self._ends_well(length)) and (early := self._early_end(have)):
-            have = early
+        elif have < length or not self._ends_well(length):
+            have = self._next_head(have, have)
         block = bytes(stream.window[: min(have, self._limit)])
         stream.drop(have)
         return block, have < length
@@ -184,29 +176,27 @@ class _Archive:
     def _long_block(self, length: int) -> tuple[bytes, bool]:
         """The beginning of a block that is longer than anybody wants; the rest is passed, but no head in it."""
         stream = self._stream
-        stream.fill(self._limit)
-        block = bytes(stream.window[: self._limit])
+        block = b""
         passed = 0
         while passed < length:
-            have = min(stream.fill(min(STRIDE, length - passed) + LONGEST_LINE), length - passed)
-            if not have:
-                return block[:passed], True
+            size = STRIDE if passed else max(self._limit, STRIDE)
+            have = min(stream.fill(min(size, length - passed) + LONGEST_LINE), length - passed)
             border = self._border(have)
-            head = self._next.search(stream.window, 0, have) if passed + have < length else None
-            if border is not None or head:
-                have = min(place for place in (border, head and head.start()) if place is not None)
-                stream.drop(have)
-                return block[: passed + have], True
-            keep = LONGEST_LINE if have > 2 * LONGEST_LINE and passed + have < length else 0
-            stream.drop(have - keep)
-            passed += have - keep
+            # A little further than this stride, for a head may lie across its end.
+            end = min(self._next_head(have + LONGEST_LINE, have), have) if border is None else border
+            if not passed:
+                block = bytes(stream.window[: min(end, self._limit)])
+            stream.drop(end)
+            passed += end
+            if end < size and passed < length:  # a head, a break or the end
+                return block, True
         return block, False
 
     def _border(self, end: int) -> int | None:
         """Where before `end` a packed member begins with the head of a record: no record reaches into that."""
         for start in self._stream.starts(end):
             self._stream.fill(start + 2 * LONGEST_LINE)
-            if _VERSION.match(self._stream.window, start) or _ARC_LINE.match(self._stream.window, start):
+            if _VERSION.match(self._stream.window, start) or _arc_line(self._stream.window, start):
                 return start
         return None
 
@@ -216,25 +206,28 @@ class _Archive:
         if stream.fill(length + 2 * LONGEST_LINE) == length:
             return True
         behind = bytes(stream.window[length : length + 2 * LONGEST_LINE])
-        rest = behind.lstrip(_LINE_ENDS)
-        return not rest or bool((_VERSION if self._next is _NEXT_WARC else _ARC_LINE).match(rest))
+        rest = behind.lstrip(b"\r\n")
+        return not rest or bool(_VERSION.match(rest) if self._next is _NEXT_WARC else _arc_line(rest))
 
-    def _early_end(self, size: int) -> int:
-        """Where in a block of a wrong length the next record begins; 0 if it does not."""
-        head = self._next.search(self._stream.window, 0, size)
-        return head.start() if head else 0
+    def _next_head(self, end: int, otherwise: int) -> int:
+        """Where before `end`, in a block of a length that may be wrong, the next record begins."""
+        window = self._stream.window
+        if self._next is _NEXT_WARC and _VERSION.match(window):
+            return 0
+        for head in self._next.finditer(window, 0, end):
+            if self._next is _NEXT_WARC or _arc_line(window, head.start()):
+                return head.start()
+        return otherwise
 
     def _find_next(self) -> None:
         """Go on to where a record may begin."""
         stream = self._stream
         while True:
             size = stream.fill(STRIDE)
-            head = self._next.search(stream.window)
-            begins = [
-                start for start in stream.starts(head.start() if head else size) if self._border(start + 1)
-            ]
-            if begins or head:
-                place = begins[0] if begins else head.start() if head else 0
+            head = self._next_head(size, size)
+            border = self._border(head)
+            place = head if border is None else border
+            if place < size:
                 self._garbage += place
                 stream.drop(place)
                 return
@@ -246,6 +239,45 @@ class _Archive:
 
 
 LENGTH = "content-length"
+
+
+class _ArcLine(NamedTuple):
+    """The head of an ARC record."""
+
+    url: str
+    address: str
+    date: str
+    mime: str
+    length: str
+    size: int  # of the line
+
+
+def _arc_line(window: bytes | bytearray, at: int = 0) -> _ArcLine | None:
+    """The head of an ARC record, if one begins here.
+
+    URL, address, date, type and length; in the second version five more before the length. URLs may have spaces.
+
+    >>> _arc_line(b"http://a/b c 192.0.2.7 20260301000000 text/html 12\\n")
+    _ArcLine(url='http://a/b c', address='192.0.2.7', date='20260301000000', mime='text/html', length='12', size=51)
+    """
+    line = _ARC_LINE.match(window, at)
+    if line is None:
+        return None
+    words = line[0].rstrip().split(b" ")
+    for place in range(2, len(words) - 1):
+        if _ARC_DATE.fullmatch(words[place]) and _ARC_ADDRESS.fullmatch(words[place - 1]):
+            known = [
+                b" ".join(words[: place - 1]),
+                words[place - 1],
+                words[place],
+                words[place + 1],
+                words[-1],
+            ]
+            if len(words) == place + 2:  # without a type
+                known[3] = b""
+            url, address, date, mime, length = map(_text, known)
+            return _ArcLine(url, address, date, mime, length, line.end() - at)
+    return None
 
 
 def _fields(head: bytes) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
 from collections.abc import Iterator
+from itertools import count
 from typing import NamedTuple
 
 from thresher.store.archives.packed import Piece
+
+FORGOTTEN = 1_000  # members behind the window that are forgotten together
 
 
 class _Member(NamedTuple):
@@ -23,22 +24,27 @@ class Stream:
         self._pieces = pieces
         self._packed = packed
         self._position = 0  # of the window's first byte among the unpacked ones
-        self._members: deque[_Member] = deque()  # the one that the window begins in, and those behind
+        self._members: list[_Member] = []
+        self._here = 0  # which of them the window begins in
         self._beyond: Piece | None = None  # comes after a break
         self._first = 0  # offset of the first member
 
     @property
     def offset(self) -> int:
         """Where in the file to begin to read in order to come to the window's first byte."""
-        while len(self._members) > 1 and self._members[1].position <= self._position:
-            self._members.popleft()
+        members = self._members
+        while self._here + 1 < len(members) and members[self._here + 1].position <= self._position:
+            self._here += 1
+        if self._here > FORGOTTEN:
+            del members[: self._here]
+            self._here = 0
         if not self._packed:
             return self._first + self._position
-        return self._members[0].offset if self._members else 0
+        return members[self._here].offset if members else 0
 
-    def fill(self, count: int) -> int:
+    def fill(self, size: int) -> int:
         """Make the window that large, or as large as it can be before a break or the end; returns its size."""
-        while len(self.window) < count and self._beyond is None:
+        while len(self.window) < size and self._beyond is None:
             piece = next(self._pieces, None)
             if piece is None:
                 break
@@ -64,15 +70,21 @@ class Stream:
             self._append(piece)
         return True
 
-    def starts(self, end: int) -> list[int]:
-        """Where in the first `end` bytes of the window members begin, but for its first byte."""
-        positions = [member.position - self._position for member in self._members]
-        return positions[bisect_left(positions, 1) : bisect_left(positions, end)]
+    def starts(self, end: int) -> Iterator[int]:
+        """Where in the first `end` bytes of the window members begin."""
+        _ = self.offset
+        for place in count(self._here):
+            if place >= len(self._members):
+                return
+            start = self._members[place].position - self._position
+            if start >= end:
+                return
+            if start >= 0:
+                yield start
 
     def _append(self, piece: Piece) -> None:
         if piece.first:
             if not self._members:
                 self._first = piece.member
-            _ = self.offset  # forgets members that are passed
             self._members.append(_Member(self._position + len(self.window), piece.member))
         self.window += piece.data
