@@ -225,6 +225,7 @@ def test_garbage_between_records_is_skipped_and_counted() -> None:
     read, counts = found(junk + THREE[0] + junk + THREE[1] + THREE[2] + junk)
     assert len(read) == 3
     assert abs(counts.bytes_skipped - 3 * len(junk)) < 20
+    assert read[0].offset == len(junk)
     read, counts = found(packed(THREE[0]) + junk + packed(*THREE[1:]) + b"\0" * 512)
     assert len(read) == 3
     assert counts.bytes_skipped == len(junk) + 512

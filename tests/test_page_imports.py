@@ -20,6 +20,7 @@ import zstandard
 import thresher
 from archives import arc, http, packed, page, paragraphs, record, response
 from importing import VERTICAL_EXAMPLE
+from test_formats import make
 from thresher.config import ConfigError
 from thresher.engine import imports as engine_imports
 from thresher.engine.imports import Hashes, import_files, import_pages
@@ -415,3 +416,23 @@ def test_pages_that_came_before_are_not_imported_again_after_the_archive_changed
     done = import_pages(tmp_path / "corpus", [path])
     assert done.pages and (done.pages.kept, done.pages.rejected) == (1, {"raw duplicate": 3})
     assert texts(pages(tmp_path)) == [text(n) for n in range(4)]
+
+
+def test_crawled_pages_come_first_and_can_be_asked_for_alone(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    make(tmp_path / "corpus", ["crawled", text(1), "opted out"])
+    (tmp_path / "corpus" / "corpus.toml").write_text('language = "en"\n')
+    bring(tmp_path, "a.warc.gz", packed(response("http://a.uk/2", page(2))))
+    corpus = thresher.open(tmp_path / "corpus")
+    assert texts(list(corpus)) == ["crawled", text(1), "opted out", text(2)]
+    assert len(corpus) == corpus.docs(["url"]).num_rows == 4
+    alone = corpus.batches("docs", ["seq"], imported=False)
+    assert [seq for batch in alone for seq in batch.column("seq").to_pylist()] == [0, 1, 2]
+
+
+def test_a_name_that_is_no_unicode_stops_nothing(tmp_path: Path) -> None:
+    name = os.fsdecode(b"p\xff.html")
+    (tmp_path / name).write_bytes(page(1))
+    assert import_files(tmp_path / "corpus", [tmp_path / name], language="en").documents == 1
+    (found,) = pages(tmp_path)
+    assert found.url.endswith("/p%FF.html")

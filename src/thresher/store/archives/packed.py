@@ -132,7 +132,7 @@ def unpacked(packed: Packed) -> Iterator[Piece]:
     """The pieces of all members that can be read. Each file is read to its end."""
     start = packed.peek(READ_BYTES)
     family = _family(start)
-    if family is None and (BEGINS.search(start) or not any(magic.search(start) for magic in _FAMILIES)):
+    if is_plain(start):
         yield from _plain(packed)
         return
     members = _Members(packed)
@@ -160,6 +160,13 @@ def unpacked(packed: Packed) -> Iterator[Piece]:
             broken = members.seek_next(family)
             if not broken:
                 return
+
+
+def is_plain(start: bytes) -> bool:
+    """Whether a file that begins like that is not packed; there may be garbage before its first record."""
+    if _family(start) is not None:
+        return False
+    return bool(BEGINS.search(start)) or not any(magic.search(start) for magic in _FAMILIES)
 
 
 def _plain(packed: Packed) -> Iterator[Piece]:

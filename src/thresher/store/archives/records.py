@@ -8,7 +8,7 @@ from typing import BinaryIO, NamedTuple
 
 from msgspec import Struct
 
-from thresher.store.archives.packed import Packed, unpacked
+from thresher.store.archives.packed import READ_BYTES, Packed, is_plain, unpacked
 from thresher.store.archives.stream import Stream
 
 MAX_HEAD = 1 << 16  # bytes of a record's head
@@ -72,7 +72,7 @@ class _Archive:
         self, file: BinaryIO, limit: int, counts: Counts, told: Callable[[bytes], None], offset: int
     ) -> None:
         self._source = Packed(file, told, offset)
-        plain = _VERSION.match(start := self._source.peek(MAX_HEAD)) or _arc_line(start)
+        plain = is_plain(self._source.peek(READ_BYTES))
         self._stream = Stream(unpacked(self._source), packed=not plain)
         self._limit = limit
         self._counts = counts
