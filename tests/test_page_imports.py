@@ -301,9 +301,10 @@ def test_a_folder_of_saved_pages_is_imported_with_the_addresses_that_they_tell(t
     assert texts(found) == [text(n) for n in range(1, 5)]
     assert [each.charset for each in found] == ["utf-8", "utf-8", "utf-8", "utf-16le"]
     assert thresher.open(tmp_path / "corpus").raw(found[0]).body == (folder / "1.html").read_bytes()
-    assert import_files(tmp_path / "corpus", [folder]).skipped == ("4 saved pages",)
+    assert import_files(tmp_path / "corpus", [folder]).skipped == ("saved",)
     more = import_files(tmp_path / "corpus", [folder / "1.html", folder / "2.HTM"])
     assert more.pages and more.pages.rejected == {"raw duplicate": 2}
+    assert more.files == ("1.html", "2.HTM")
 
 
 @pytest.mark.parametrize(

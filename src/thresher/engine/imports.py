@@ -65,7 +65,8 @@ def import_files(
             raise ConfigError(f"{path} does not exist; give files to import, or - for standard input")
     check(imports.choices(**options), {format_of(path, format) for path in others})
     archives = [path for path, name in zip(files, formats, strict=True) if name == "warc"]
-    saved = saved_paths([path for path, name in zip(files, formats, strict=True) if name == "html"])
+    saved = [path for path, name in zip(files, formats, strict=True) if name == "html"]
+    saved_paths(saved)  # so that a folder without pages is told before anything is made
     found = Imported()
     if others or not pages:
         found = imports.import_files(
@@ -141,12 +142,12 @@ class _Import:
     def _skips(self, source: Input) -> bool:
         digest = source.known(self._sizes, set(self._known))
         if digest:
-            self._skip(source.name, digest)
+            self._skip(source, digest)
         return bool(digest)
 
-    def _skip(self, name: str, digest: str) -> None:
-        self._skipped.append(name)
-        self._remarks.append(f"{name} {NOT_AGAIN} {self._known[digest]}")
+    def _skip(self, source: Input, digest: str) -> None:
+        self._skipped += source.given
+        self._remarks.append(f"{source.name} {NOT_AGAIN} {self._known[digest]}")
 
     async def _take(self, source: Input, readers: Readers) -> None:
         writer = PageWriter(self._folder)
@@ -158,7 +159,7 @@ class _Import:
                 )
             if source.sha256 in self._known:  # only now is that known of what cannot be read twice
                 writer.abandon()
-                self._skip(source.name, source.sha256)
+                self._skip(source, source.sha256)
                 return
             self._known[source.sha256] = writer.seal(
                 {
@@ -173,7 +174,7 @@ class _Import:
         except BaseException:
             writer.abandon()
             raise
-        self._files.append(source.name)
+        self._files += source.given
         self._figures.add(source.figures)
         self._remarks.append(f"{source.name}: {told(source.figures)}")
 

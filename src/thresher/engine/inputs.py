@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import io
 import os
 import re
 import sys
@@ -19,6 +20,7 @@ from thresher.page import Reply
 from thresher.store.archives.packed import READ_BYTES, Packed, unpacked
 from thresher.store.archives.records import Counts, records
 from thresher.store.archives.replies import Refused, reply_of, saved_reply
+from thresher.store.importers.formats import SUFFIXES
 from thresher.store.importers.source import STDIN, fingerprint
 from thresher.store.lines import clean
 from thresher.store.pages import Figures
@@ -52,6 +54,7 @@ class Input(Protocol):
 
     format: str
     name: str
+    given: tuple[str, ...]  # names of the files or folders that it was given as
     bytes: int
     figures: Figures
 
@@ -80,19 +83,16 @@ def page_format(path: Path, asked: str | None) -> str:
     last = (path.with_suffix("") if path.suffix.lower() in PACKINGS else path).suffix.lower()
     if last in ARCHIVES:
         return "warc"
-    return _format_by_content(path) if path.is_file() and last not in _TELLING else ""
-
-
-_TELLING = (".vert", ".vrt", ".txt", ".conllu", ".xml", ".jsonl", ".ndjson", ".parquet")
+    return _format_by_content(path) if path.is_file() and last not in SUFFIXES else ""
 
 
 def _format_by_content(path: Path) -> str:
     with path.open("rb") as file:
-        packed = Packed(file)
-        if _PAGE.match(packed.peek(READ_BYTES)):
-            return "html"
-        start = next(unpacked(packed), None)
-    return "warc" if start is not None and _ARCHIVE.match(start.data) else ""
+        start = file.read(READ_BYTES)
+    if _PAGE.match(start):
+        return "html"
+    first = next(unpacked(Packed(io.BytesIO(start))), None)
+    return "warc" if first is not None and _ARCHIVE.match(first.data) else ""
 
 
 class Archive:
@@ -106,6 +106,7 @@ class Archive:
         self.figures = Figures()
         self._standard = str(path) == STDIN
         self.name = "stdin" if self._standard else clean(path.name)
+        self.given: tuple[str, ...] = (self.name,)
         self._limits = limits
         self._hash = hashlib.sha256()
 
@@ -152,11 +153,12 @@ class SavedPages:
 
     format = "html"
 
-    def __init__(self, paths: Sequence[Path], limits: Fetch) -> None:
+    def __init__(self, given: Sequence[Path], limits: Fetch) -> None:
         self.bytes = 0
         self.figures = Figures()
-        self.name = clean(paths[0].name) if len(paths) == 1 else f"{len(paths):,} saved pages"
-        self._paths = paths
+        self._paths = saved_paths(given)
+        self.given = tuple(clean(path.name) for path in given)
+        self.name = self.given[0] if len(given) == 1 else f"{len(self._paths):,} saved pages"
         self._limit = limits.max_body_bytes
         self._hash = hashlib.sha256()
 
