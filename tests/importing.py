@@ -11,6 +11,8 @@ from thresher.store.lines import Close, Open, Token, read
 
 Records = list[Token | Open | Close]
 
+VERTICAL_EXAMPLE = b"<doc id='v'>\n<s>\nA\tX\ta\nb\tY\tb\n</s>\n</doc>\n"
+
 
 def bring(directory: Path, name: str, data: bytes | str, **options: Any) -> Imported:
     """Import a file of these bytes into the corpus DIRECTORY/corpus."""

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from importing import bring, check, words
+from importing import VERTICAL_EXAMPLE, bring, check, words
 from test_formats import TEXTS, make
 from thresher.config import ConfigError, load
 from thresher.store.corpus import CorpusError
@@ -36,7 +36,7 @@ from thresher.store.importers.formats import FORMATS, SUFFIXES
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import documents, files, import_files
 
-VERTICAL = b"<doc id='v'>\n<s>\nA\tX\ta\nb\tY\tb\n</s>\n</doc>\n"
+VERTICAL = VERTICAL_EXAMPLE
 
 
 def parquet(text: str = "One.") -> bytes:
@@ -473,7 +473,7 @@ def test_standard_input_is_known_again_too(tmp_path: Path, monkeypatch: pytest.M
         (["corpus", "none.vert", "--lang", "cs"], 2, "does not exist"),
         (["corpus", "bad.vert"], 2, "--lang"),
         (["corpus", "bad.vert", "--lang", "czech-ish"], 2, "did you mean"),
-        (["corpus", "bad.vert", "--format", "html"], 2, "html"),
+        (["corpus", "bad.vert", "--format", "docx"], 2, "docx"),
         (["corpus", "bad.vert", "--langg", "cs"], 2, "no option --langg"),
         (["corpus"], 2, "FILE"),
     ],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import email.utils
+from datetime import UTC, datetime
+
 from thresher.config import Judging
-from thresher.page import LanguageShare, Page, Verdict
+from thresher.page import LanguageShare, Page, Reply, Verdict
 
 NONE = LanguageShare("", 0, 0.0)
+FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC)  # of the web; what claims to be older has no clock
+DAY = 86_400.0
 
 
 def judge(
@@ -65,3 +70,14 @@ def _quality_reason(page: Page, settings: Judging) -> str:
     if 0 < settings.max_suspicion < page.signs.suspicion:
         return "suspicious"
     return ""
+
+
+def age(reply: Reply) -> float | None:
+    """Days since a page last changed, by its Last-Modified; None where that says nothing that can be believed."""
+    try:
+        changed = email.utils.parsedate_to_datetime(reply.header("Last-Modified") or "")
+    except (ValueError, TypeError, OverflowError):
+        return None
+    if changed.tzinfo is None:  # "-0000": a time of no zone
+        changed = changed.replace(tzinfo=UTC)
+    return (reply.fetched - changed.timestamp()) / DAY if changed >= FIRST_PAGE else None

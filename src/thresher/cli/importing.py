@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from thresher.cli.app import AsJson, Directory, app, print_json, say
 from thresher.cli.visiting import counting
 from thresher.config import ConfigError
 
-FormatName = Literal["vertical", "text", "conllu", "tei", "jsonl", "parquet"]
+FormatName = Literal["vertical", "text", "conllu", "tei", "jsonl", "parquet", "warc", "html"]
 
 
 @app.command(name="import")
@@ -22,7 +22,7 @@ def import_corpora(
         list[Path],
         Parameter(
             name="FILE",
-            help="Files to import, packed or not; - is standard input.",
+            help="Files to import, packed or not; folders of saved pages; - is standard input.",
             allow_leading_hyphen=True,
         ),
     ],
@@ -34,20 +34,24 @@ def import_corpora(
     entities: Annotated[bool, Parameter(negative=())] = False,
     text_column: str = "text",
     split: Literal["line"] | None = None,
+    processes: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
     json: AsJson = False,
 ) -> None:
-    """Bring corpora that you have, licensed or your own, into a corpus.
+    """Bring corpora, archives of other crawlers and saved pages into a corpus.
 
-    Example: thresher import czech old-news.vert.xz letters/*.txt --lang cs
+    Example: thresher import czech old-news.vert.xz CC-MAIN-2026.warc.gz saved/ --lang cs
 
-    Files may be packed: .gz, .zst, .xz, .bz2. Each is imported whole or not at all; one that was imported before is
-    skipped. What is odd but can be read is told at the end.
+    Pages of archives (WARC, WET, ARC) and saved pages are read and judged as in a crawl, and stand beside crawled
+    ones; of a damaged archive, what can be read is. Other corpora are taken as they are.
+
+    Files may be packed: .gz, .zst, .xz, .bz2, archives also .lz4. Each is imported whole or not at all; one that
+    was imported before is skipped. What is odd but can be read is told at the end.
 
     Parameters
     ----------
     format
         Of all files; if left out, their names tell: .vert and .vrt, .txt, .conllu, .xml (TEI), .jsonl and .ndjson,
-        .parquet.
+        .parquet, .warc, .wet and .arc, .html and .htm. Archives are known by their content, too.
     attributes
         vertical: names of the columns, such as word,tag,lemma. Left out: word,pos,lemma if there are three, word if
         there is one.
@@ -61,8 +65,10 @@ def import_corpora(
         jsonl, parquet: field or column that has the text; all others are kept as what is known of the document.
     split
         text: with line, every line is a document, not every file.
+    processes
+        warc, html: how many read pages; if left out, one less than the machine has cores.
     """
-    from thresher.store.imports import import_files
+    from thresher.engine.imports import import_files
 
     for path in files:
         if str(path).startswith("--") and not path.exists():
@@ -82,6 +88,7 @@ def import_corpora(
             text_column=text_column,
             split=split or "",
             entities=entities,
+            processes=processes or 0,
             progress=progress,
         )
     if json:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from cyclopts import Parameter
 
-from thresher.cli.app import DONE, FAULT, INTERRUPTED, AsJson, app, print_json, say, show
+from thresher.cli.app import DONE, FAULT, INTERRUPTED, AsJson, Many, app, print_json, say, show
 from thresher.cli.visiting import Connections, ConnectTo, Contact, Delay, counting, warn_of
 from thresher.config import ConfigError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from thresher.crawl.appraise import Appraisal
+    from thresher.crawl.indexes import Chosen
 
 # Columns with their least width: score, yield, bytes of text, Badness, boilerplate, links inside and out.
 FIGURES = {"score": 5, "yield": 5, "text": 7, "bad": 4, "boil": 4, "links": 5}
@@ -25,9 +26,19 @@ FIGURES = {"score": 5, "yield": 5, "text": 7, "bad": 4, "boil": 4, "links": 5}
 
 @app.command
 def seeds(
-    files: Annotated[list[str], Parameter(name="FILE", help="Files with one URL a line, or URLs.")],
+    files: Annotated[
+        list[str],
+        Parameter(
+            name="FILE",
+            help="Files with one URL a line, or URLs; or files of an index of Common Crawl (Parquet or CDXJ).",
+        ),
+    ],
     *,
     lang: str,
+    tld: Annotated[list[str] | None, Many] = None,
+    per_host: int | None = None,
+    max_seeds: int | None = None,
+    visit: Annotated[bool, Parameter(negative=())] = False,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     delay: Delay = None,
     connections: Connections = None,
@@ -44,19 +55,45 @@ def seeds(
     that a crawl would keep, and pages with little text and at least 5 links if what can be seen is in the language.
     Exit code 1: none is good.
 
+    An index of Common Crawl gives candidates itself: pages in the language (the main one of each), those of the
+    hosts with the most such pages first, of each host those with the shortest URLs. Its crawler has seen them, so
+    they are visited only with --visit: thresher seeds cc-index/*.parquet --lang cs --tld cz -o seeds.txt
+
     Parameters
     ----------
     lang
-        Language of the corpus that they are to be seeds of.
+        Language of the corpus that they are to be seeds of: cs, or ces.
+    tld
+        index: only hosts under these top-level domains.
+    per_host
+        index: at most so many of a host; 3 if left out.
+    max_seeds
+        index: at most so many in all; 10,000 if left out.
+    visit
+        index: visit the candidates, too.
     output
         Seeds file to write: the good ones, each after a comment with its score.
     """
     from thresher.crawl.appraise import appraise_all, seed_list
+    from thresher.crawl.indexes import is_index
     from thresher.crawl.seeds import gather
+    from thresher.crawl.start import language_code
     from thresher.crawl.visitor import Terms
+    from thresher.store.files import publish
 
     if output is not None and not output.parent.is_dir():
         raise ConfigError(f"{output} cannot be written: {output.parent} is no directory; make it first")
+    indexes = ["://" not in name and is_index(Path(name)) for name in files]
+    if all(indexes):
+        tlds = tuple(name.lstrip(".").lower() for name in tld or ())
+        chosen = _choose(files, language_code(lang), tlds, per_host, max_seeds)
+        if not visit or not chosen.seeds:
+            _hand_over(chosen, output, as_json=json)
+        files = [seed.url for seed in chosen.seeds]
+    elif any(indexes):
+        raise ConfigError("give files of an index of Common Crawl and lists of URLs one after the other")
+    elif tld or per_host is not None or max_seeds is not None or visit:
+        raise ConfigError("--tld, --per-host, --max-seeds, --visit are for files of an index of Common Crawl")
     given = gather(files)
     for complaint in given.complaints:
         say(complaint)
@@ -72,12 +109,53 @@ def seeds(
             show(table)
     good = sum(seed.good for seed in found.seeds)
     if output is not None:
-        output.write_text(seed_list(found.seeds), "utf-8")
+        publish(output, seed_list(found.seeds).encode())
     say(f"{good:,} of {len(given.urls):,} are good seeds" + (f": {output}" if output else ""))
     if found.interrupted:
         say(f"interrupted: {len(given.urls) - len(found.seeds):,} were not visited")
         sys.exit(INTERRUPTED)
     sys.exit(DONE if good else FAULT)
+
+
+def _choose(
+    files: Sequence[str], language: str, tlds: tuple[str, ...], per_host: int | None, most: int | None
+) -> Chosen:
+    """Candidates of an index; what is odd about it is told."""
+    from thresher.crawl.indexes import Wishes, choose
+
+    usual = Wishes()
+    wishes = Wishes(
+        language,
+        tlds,
+        usual.per_host if per_host is None else per_host,
+        usual.most if most is None else most,
+    )
+    with counting(None, "pages of the index") as progress:
+        chosen = choose([Path(name) for name in files], wishes, progress)
+    if chosen.odd:
+        say(f"{chosen.odd:,} lines make no sense and are left out")
+    if chosen.unknown:
+        say(f"{chosen.unknown:,} pages are left out: the index does not tell their language")
+    say(f"{chosen.pages:,} of {chosen.rows:,} pages of the index are as wished")
+    return chosen
+
+
+def _hand_over(chosen: Chosen, output: Path | None, *, as_json: bool) -> NoReturn:
+    """Candidates of an index as seeds, unvisited."""
+    from thresher.crawl.indexes import seed_list
+    from thresher.store.files import publish
+
+    if as_json:
+        for seed in chosen.seeds:
+            print_json(seed)
+    elif output is None:
+        sys.stdout.write(seed_list(chosen.seeds))
+    if output is not None and chosen.seeds:
+        publish(output, seed_list(chosen.seeds).encode())
+    hosts = len({seed.host for seed in chosen.seeds})
+    where = f": {output}" if output and chosen.seeds else ""
+    say(f"{len(chosen.seeds):,} seeds of {hosts:,} hosts{where}")
+    sys.exit(DONE if chosen.seeds else FAULT)
 
 
 def _tables(seeds: Sequence[Appraisal]) -> Iterator[Table]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import email.utils
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
@@ -20,8 +18,6 @@ from thresher.url import canonical
 REDIRECTS = (301, 302, 303, 307, 308)
 ROBOTS_REDIRECTS = 5
 PASSING = (408, 425, 500, 502, 504, *BUSY)  # statuses worth another try
-FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC)  # of the web; what claims to be older has no clock
-DAY = 86_400.0
 
 
 def received(answer: Reply | Failure) -> int:
@@ -35,17 +31,6 @@ def location(reply: Reply) -> str | None:
     with suppress(UnicodeDecodeError):  # then its server meant the bytes as they are
         value = value.encode("latin-1").decode("utf-8")
     return canonical(value, reply.url)
-
-
-def age(reply: Reply) -> float | None:
-    """Days since a page last changed, by its Last-Modified; None where that says nothing that can be believed."""
-    try:
-        changed = email.utils.parsedate_to_datetime(reply.header("Last-Modified") or "")
-    except (ValueError, TypeError, OverflowError):
-        return None
-    if changed.tzinfo is None:  # "-0000": a time of no zone
-        changed = changed.replace(tzinfo=UTC)
-    return (reply.fetched - changed.timestamp()) / DAY if changed >= FIRST_PAGE else None
 
 
 async def address_wait(resolver: Resolver, polite: Politeness, host: str) -> float:

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from thresher.config import Config
-from thresher.crawl.answers import PASSING, REDIRECTS, address_wait, age, fetch_robots, location
+from thresher.crawl.answers import PASSING, REDIRECTS, address_wait, fetch_robots, location
 from thresher.crawl.answers import received as bytes_of
 from thresher.crawl.ending import CrawlFault, Ending, Meter
 from thresher.crawl.fetch import Fetcher, user_agent
@@ -38,7 +38,7 @@ from thresher.crawl.status import status
 from thresher.crawl.widen import Widening
 from thresher.crawl.yields import Yields
 from thresher.engine.local import Readers
-from thresher.judge import judge
+from thresher.judge import age, judge
 from thresher.page import Candidate, Failure, Page, Reply
 from thresher.url import canonical, key
 from thresher.url import host as host_of

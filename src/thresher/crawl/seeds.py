@@ -59,6 +59,11 @@ def _take_file(path: Path, urls: dict[str, None], complaints: list[str]) -> None
         ) from None
     except OSError as fault:
         raise ConfigError(f"seeds file {str(path)!r} cannot be read: {fault.strerror}") from None
+    if data.startswith(b"PAR1"):
+        raise ConfigError(
+            f"{str(path)!r} is no list of URLs, but perhaps an index of Common Crawl; choose seeds from it: "
+            f"thresher seeds {path} --lang CODE -o seeds.txt"
+        )
     if b"\0" in data:
         raise ConfigError(f"seeds file {str(path)!r} is binary, not text with one URL a line")
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):

@@ -66,6 +66,11 @@ class Readers:
         self._fault: EngineFault | None = None
         self.backlog = 0  # bytes that wait for a reader or are with one
 
+    @property
+    def size(self) -> int:
+        """How many readers there are."""
+        return len(self._readers)
+
     async def start(self) -> None:
         for reader in self._readers:
             await reader.start(self._arguments, self._settings.deadline)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from thresher.page import Link, Page, Via
 from thresher.read.badness import badness as badness_of
 from thresher.read.links import UNKNOWN
 from thresher.read.trained import badness_model
-from thresher.store.corpus import Corpus, Document
+from thresher.store.corpus import Corpus, Document, documents
 from thresher.store.corpus import open as open_corpus
 from thresher.url import host
 
@@ -132,8 +133,8 @@ def _valued(record: Record, corpus: Corpus, language: str) -> Record:
     """A record with what its pages are worth to the corpus, or to one in another language."""
     worth = np.zeros(len(record.urls), np.int64)
     if not language or (language == corpus.config.language and corpus.config.judge.language):
-        documents = corpus.docs(["url", "text_bytes"])
-        worth[record.find(_column(documents, "url"))] = _column(documents, "text_bytes")
+        for batch in corpus.batches("docs", ["url", "text_bytes"], imported=False):
+            worth[record.find(_column(batch, "url"))] = _column(batch, "text_bytes")
         return record._replace(worth=worth[record.twins])
     badness = np.full(len(record.urls), np.nan)
     for document, bad, keep in _judged(corpus, language):
@@ -159,7 +160,7 @@ def _judged(corpus: Corpus, language: str) -> Iterator[tuple[Document, float | N
     """
     settings = Judging(min_html_bytes=0, min_text_chars=0)  # these they have passed
     model = badness_model(language)
-    for document in corpus:
+    for document in chain.from_iterable(map(documents, corpus.batches("docs", imported=False))):
         bad = badness_of(document.text, model) if model else None
         page = Page(document.url, "html", text=document.text, languages=document.languages, badness=bad)
         yield document, bad, document.language == language and judge(page, language, settings).keep

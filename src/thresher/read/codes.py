@@ -26,6 +26,22 @@ _ALIASES = {
     "zh-hant": "zh-Hant",
     "yue": "zh-Hant",
 } | {old.lower(): new for old, new in MODERN.items()}
+# Codes of three letters, as Common Crawl and librarians write them (ISO 639-3, and 639-2 where that differs).
+_LONG = """
+    aar=aa abk=ab afr=af aka=ak alb=sq amh=am ara=ar arm=hy asm=as aym=ay aze=az bak=ba baq=eu bel=be
+    ben=bn bih=bh bis=bi bod=bo bos=bs bre=br bul=bg bur=my cat=ca ces=cs chi=zh cos=co cym=cy cze=cs
+    dan=da deu=de div=dv dut=nl dzo=dz ell=el eng=en epo=eo est=et eus=eu fao=fo fas=fa fij=fj
+    fin=fi fra=fr fre=fr fry=fy geo=ka ger=de gla=gd gle=ga glg=gl glv=gv gre=el grn=gn guj=gu hat=ht
+    hau=ha heb=he hin=hi hrv=hr hun=hu hye=hy ibo=ig ice=is iku=iu ile=ie ina=ia ind=id ipk=ik isl=is
+    ita=it jav=jv jpn=ja kal=kl kan=kn kas=ks kat=ka kaz=kk khm=km kin=rw kir=ky kor=ko kur=ku lao=lo
+    lat=la lav=lv lin=ln lit=lt ltz=lb lug=lg mac=mk mal=ml mao=mi mar=mr may=ms mkd=mk mlg=mg mlt=mt
+    mon=mn mri=mi msa=ms mya=my nau=na nbl=nr nep=ne nld=nl nno=nn nor=no nya=ny oci=oc ori=or orm=om
+    pan=pa per=fa pol=pl por=pt pus=ps que=qu roh=rm ron=ro rum=ro run=rn rus=ru sag=sg san=sa sin=si
+    slk=sk slo=sk slv=sl smo=sm sna=sn snd=sd som=so sot=st spa=es sqi=sq srp=sr ssw=ss sun=su swa=sw
+    swe=sv tam=ta tat=tt tel=te tgk=tg tgl=tl tha=th tib=bo tir=ti ton=to tsn=tn tso=ts tuk=tk tur=tr uig=ug
+    ukr=uk urd=ur uzb=uz ven=ve vie=vi vol=vo wel=cy wol=wo xho=xh yid=yi yor=yo zha=za zho=zh zul=zu
+"""
+_ALIASES |= {long: _ALIASES.get(short, short) for long, short in (pair.split("=") for pair in _LONG.split())}
 # Country codes that are taken for languages, as far as they are not codes of other languages.
 _COUNTRIES = {
     "cz": "cs",
@@ -107,8 +123,8 @@ def known_languages() -> dict[str, str]:
 def normalise(code: str) -> str | None:
     """The code under which a language is known here, or None.
 
-    >>> normalise("pt-BR"), normalise("nb"), normalise("cz")
-    ('pt', 'no', None)
+    >>> normalise("pt-BR"), normalise("nb"), normalise("ces"), normalise("cz")
+    ('pt', 'no', 'cs', None)
     """
     known = known_languages()
     asked = code.strip().replace("_", "-").lower()

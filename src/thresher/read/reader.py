@@ -23,6 +23,7 @@ from thresher.read.signs import signs
 from thresher.read.trained import badness_model
 
 ANCHORS_PER_LINK = 2  # how many times more links are looked at than kept: many are repeated
+TITLE = 200  # characters of a text's first line that stand for its title
 _DEFAULTS = Reading()
 
 
@@ -30,6 +31,8 @@ def read(reply: Reply, language: str = "", settings: Reading = _DEFAULTS) -> Pag
     """Read a reply. Pure and total: any bytes give a page, and what is wrong with them is a value."""
     headers = _headers(reply.headers)
     content_type = _content_type(headers)
+    if not reply.status and content_type.startswith("text/plain"):
+        return _read_text(reply, language, settings)
     body, fault = unpack(
         reply.body, ",".join(headers.get("content-encoding", [])), settings.max_decoded_bytes
     )
@@ -107,6 +110,36 @@ def _read_html(
         ),
         signs=signs(paragraphs, found, reply.url),
         runs=runs(markup.texts, chosen) if settings.runs else Runs(),
+    )
+
+
+def _read_text(reply: Reply, language: str, settings: Reading) -> Page:
+    """A text that others took out of a page, as archives have it: no server sent it. Lines are its paragraphs."""
+    body = reply.body[: settings.max_decoded_bytes]
+    lines = [line for raw in body.decode("utf-8", "replace").splitlines() if (line := " ".join(raw.split()))]
+    blocks = tuple(Block(line, 0.0) for line in lines)
+    if settings.paragraph_language:
+        blocks = _marked(blocks, 1.0)
+    chosen = [True] * len(blocks)
+    if settings.paragraph_language == "drop":
+        chosen = _in_one_language(blocks, chosen)
+    paragraphs = list(compress(lines, chosen))
+    text = "\n".join(paragraphs)
+    expected = badness_model(normalise(language) or language) if language else None
+    return Page(
+        url=reply.url,
+        kind="html",
+        html_bytes=len(body),
+        charset="utf-8",
+        title=lines[0][:TITLE] if lines else "",
+        blocks=blocks,
+        text=text,
+        languages=languages(text),
+        badness=badness(text, expected) if expected else None,
+        raw_hash=fingerprint.raw_hash(body),
+        text_hash=fingerprint.text_hash(paragraphs),
+        signs=signs(paragraphs, (), reply.url),
+        runs=runs(lines, chosen) if settings.runs else Runs(),
     )
 
 

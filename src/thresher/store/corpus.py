@@ -18,14 +18,20 @@ from msgspec import Struct
 from thresher import config as configuration
 from thresher.page import Block, LanguageShare, Reply
 from thresher.store import warc
+from thresher.store.archives.replies import stored_reply
 from thresher.store.files import StoreError, numbered
+from thresher.store.pages import page_paths
 from thresher.store.segments import naming_of, read_stream, segment_path
 from thresher.store.tables import DOCS, SCHEMAS
 
 __all__ = ["Corpus", "CorpusError", "Document", "documents", "open"]
 
-BATCH_ROWS = {"docs": 512}  # rows of a sealed segment that are in memory at once: documents are long …
+BATCH_ROWS = {
+    "docs": 512,
+    "pages": 512,
+}  # rows of a sealed segment that are in memory at once: documents are long …
 MANY_ROWS = 1 << 16  # … links and outcomes are short
+ARCHIVES = "archives"  # folder of a corpus in which archives are looked for that are not where they were
 LOOKS = 10  # a segment may be sealed between the reading of status.json and the opening of its stream
 
 
@@ -104,7 +110,7 @@ class Corpus:
         self.config = config
 
     def docs(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The kept documents."""
+        """The kept documents: crawled pages, then those of archives that were imported."""
         return self._table("docs", columns)
 
     def outcomes(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -115,10 +121,17 @@ class Corpus:
         """The links between pages."""
         return self._table("links", columns)
 
-    def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """A table ("docs", "links", "outcomes") as of now, in portions that fit into memory."""
+    def batches(
+        self, table: str, columns: Sequence[str] | None = None, *, imported: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        """A table ("docs", "links", "outcomes") as of now, in portions that fit into memory.
+
+        Without `imported`, documents are those that were crawled, each of which has an outcome.
+        """
         schema = _selection(table, columns)
         segments = self._segments(table, schema.names)
+        if table == "docs" and imported:
+            segments += [_read_parquet(path, schema.names) for path in page_paths(self.directory)]
         return (_aligned(batch, schema) for segment in segments for batch in segment)
 
     def files(self, table: str) -> list[TableFile]:
@@ -160,6 +173,8 @@ class Corpus:
 
     def raw(self, document: Document) -> Reply:
         """The reply that a document was made of, as the server sent it."""
+        if document.warc_file is not None and Path(document.warc_file).is_absolute():
+            return self._archived(document, Path(document.warc_file))
         if document.warc_file is None or document.warc_offset is None:
             raise CorpusError(
                 f'the raw page of {document.url} was not kept; crawl with keep_raw = "kept" or "all"'
@@ -170,6 +185,24 @@ class Corpus:
         except FileNotFoundError:
             raise CorpusError(
                 f"{path} is missing; restore it to read the raw page of {document.url}"
+            ) from None
+
+    def _archived(self, document: Document, path: Path) -> Reply:
+        """The reply of an imported page, from the archive it came with."""
+        at_home = self.directory / ARCHIVES / path.name
+        limit = self.config.fetch.max_body_bytes
+        try:
+            return stored_reply(
+                path if path.exists() else at_home,
+                document.warc_offset,
+                document.url,
+                document.fetched.timestamp(),
+                limit,
+            )
+        except OSError as fault:
+            raise CorpusError(
+                f"{path} cannot be read ({fault.strerror}); to read the raw page of {document.url}, restore it, or "
+                f"put it into {at_home.parent}"
             ) from None
 
     def _table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
@@ -246,7 +279,8 @@ def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBa
     try:
         with pq.ParquetFile(path) as file:
             present = [name for name in columns if name in file.schema_arrow.names]
-            yield from file.iter_batches(BATCH_ROWS.get(path.parent.name, MANY_ROWS), columns=present)
+            rows = BATCH_ROWS.get(path.name.partition("-")[0], MANY_ROWS)
+            yield from file.iter_batches(rows, columns=present)
     except (pa.ArrowInvalid, OSError) as error:
         raise CorpusError(f"{path} cannot be read: {error}; restore it") from error
 

@@ -35,6 +35,24 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def publish(path: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all; a pipe or a device is written to as it is."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        with temporary.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def adopt(directory: Path, committed: Mapping[str, int | None], naming: re.Pattern[str]) -> None:
     """Make a directory what was committed of it: every file is there, and of that naming no other is."""
     if not directory.is_dir():

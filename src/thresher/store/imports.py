@@ -27,8 +27,9 @@ from thresher.store.importers.document import Choices, Remarks
 from thresher.store.importers.formats import FORMATS, check, format_of
 from thresher.store.importers.source import ImportFault, Source, fingerprint
 from thresher.store.importers.writer import NAMING, TEMPORARY, Input, Row, Writer
+from thresher.store.pages import FOLDER, Figures
+from thresher.store.pages import TEMPORARY as TEMPORARY_PAGES
 
-FOLDER = "imports"
 NOT_AGAIN = "was imported before and is skipped; to import it anew, delete"
 
 
@@ -40,6 +41,7 @@ class Imported(Struct, frozen=True):
     tokens: int = 0
     skipped: tuple[str, ...] = ()  # files that were imported before
     remarks: tuple[str, ...] = ()  # sentences about what was odd
+    pages: Figures | None = None  # of archives and saved pages, if there were any
 
 
 class ImportFile(Struct, frozen=True):
@@ -114,11 +116,11 @@ def import_files(
     Imported(files=('old.vert.xz',), documents=311, tokens=402811, skipped=(), remarks=())
     """
     jobs = [(path, format_of(path, format)) for path in files]
-    choices = Choices(tuple(attributes or ()), document, entities, text_column, split)
-    check(choices, {name for _, name in jobs})
-    config = _corpus(directory, language)
-    with _folder(directory) as folder:
-        work = _Import(folder, config, choices, progress)
+    asked = choices(attributes, document, text_column, split, entities)
+    check(asked, {name for _, name in jobs})
+    config = corpus_for(directory, language)
+    with folder_of(directory) as folder:
+        work = _Import(folder, config, asked, progress)
         try:
             for path, name in jobs:
                 work.take(path, name)
@@ -131,6 +133,17 @@ def import_files(
         finally:
             work.close()
         return work.imported()
+
+
+def choices(
+    attributes: Sequence[str] | None = None,
+    document: str = "",
+    text_column: str = "text",
+    split: Literal["", "line"] = "",
+    entities: bool = False,
+) -> Choices:
+    """What was asked of an import, in one piece."""
+    return Choices(tuple(attributes or ()), document, entities, text_column, split)
 
 
 class _Import:
@@ -238,7 +251,7 @@ def _described(path: Path) -> ImportFile:
         ) from fault
 
 
-def _corpus(directory: Path, language: str) -> Config:
+def corpus_for(directory: Path, language: str) -> Config:
     """The config of a corpus, which is made if it is new."""
     path = directory / "corpus.toml"
     if path.exists():
@@ -265,7 +278,7 @@ def _corpus(directory: Path, language: str) -> Config:
 
 
 @contextmanager
-def _folder(directory: Path) -> Iterator[Path]:
+def folder_of(directory: Path) -> Iterator[Path]:
     """The folder of imports for one process at a time, without what a killed one left there."""
     descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -282,7 +295,7 @@ def _folder(directory: Path) -> Iterator[Path]:
         folder.mkdir(exist_ok=True)
         sync_directory(directory)
         for path in folder.iterdir():
-            if TEMPORARY.fullmatch(path.name):
+            if TEMPORARY.fullmatch(path.name) or TEMPORARY_PAGES.fullmatch(path.name):
                 path.unlink()
         yield folder
     finally:

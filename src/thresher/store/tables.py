@@ -49,7 +49,7 @@ DOCS = _table(
     text_hash=pa.string(),
     license=pa.string(),
     opt_out=_list_of(pa.string()),
-    warc_file=pa.string(),  # null: the raw page was not kept
+    warc_file=pa.string(),  # null: the raw page was not kept; a path: it is in an archive that was imported
     warc_offset=pa.int64(),
     raw_hash=pa.string(),
     depth=pa.int32(),
@@ -100,9 +100,13 @@ SCHEMAS = {"docs": DOCS, "links": LINKS, "outcomes": OUTCOMES}
 
 
 def document_row(
-    reply: Reply, page: Page, verdict: Verdict, *, seq: int, depth: int, raw: tuple[str, int] | None
+    reply: Reply, page: Page, verdict: Verdict, *, seq: int, depth: int, raw: tuple[str, int | None] | None
 ) -> tuple[Any, ...]:
-    """A kept page as a row of DOCS; `raw` is where its WARC record stands, None where it was not kept."""
+    """A kept page as a row of DOCS; `raw` is where its WARC record stands, None where it was not kept.
+
+    Of an imported page, `raw` is the path of its archive, and `seq`, as it has no outcome, is negative: the number
+    of its record in there. A saved page has no offset: the file is the page.
+    """
     host = url.host(page.url)
     warc_file, warc_offset = raw if raw is not None else (None, None)
     return (

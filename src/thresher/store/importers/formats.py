@@ -22,6 +22,11 @@ FORMATS: dict[str, Importer] = {
     "parquet": read_parquet,
 }
 
+PAGES = (
+    "warc",
+    "html",
+)  # formats of pages, which are read and judged as in a crawl, in a room above this one
+
 SUFFIXES = {
     ".vert": "vertical",
     ".vrt": "vertical",
@@ -60,7 +65,7 @@ def format_of(path: Path, asked: str | None) -> str:
     found = SUFFIXES.get(plain.suffix.lower())
     if found is None:
         raise ConfigError(
-            f"{path}: its name does not tell the format; say which: --format {'|'.join(FORMATS)}"
+            f"{path}: its name does not tell the format; say which: --format {'|'.join([*FORMATS, *PAGES])}"
         )
     return found
 

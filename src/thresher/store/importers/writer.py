@@ -6,21 +6,17 @@ name only once it is whole and durable.
 
 from __future__ import annotations
 
-import os
 import re
-from base64 import b64encode
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from msgspec import Struct
 
-from thresher.store.files import sync_directory
+from thresher.store.drafts import Draft
 from thresher.store.importers.document import Document
 
 ROW_GROUP_BYTES = 8 << 20  # of documents: what a reader holds at once, unless one document is longer
@@ -67,7 +63,7 @@ class Writer:
         self._language = language
         names = [NAMING.fullmatch(path.name) for path in directory.iterdir()]
         self._number = max((int(name[1]) for name in names if name), default=0)
-        self._file: _File | None = None
+        self._file: Draft | None = None
         self._inputs: list[Input] = []  # that are kept in the open file …
         self._attributes: tuple[str, ...] = ()  # … and what their tokens have
         self._rows = _Rows()  # of these inputs, still to be written
@@ -111,9 +107,9 @@ class Writer:
 
     def _write(self, rows: _Rows) -> None:
         if self._file is None:
-            self._file = _File(self._path())
+            self._file = Draft(self._path(), SCHEMA)
         try:
-            self._file.write(rows)
+            self._file.write(_table(rows.rows), rows.bytes)
         except BaseException:
             self._file, self._inputs = None, []
             raise
@@ -161,56 +157,6 @@ class _Rows:
 
     def clear(self) -> None:
         self.rows, self.bytes = [], 0
-
-
-class _File:
-    """A Parquet file under its temporary name."""
-
-    def __init__(self, path: Path) -> None:
-        self.bytes = 0  # of documents
-        self._path = path
-        self._temporary = path.with_name(f"{path.name}.tmp")
-        self._out = self._temporary.open("wb")
-        self._parquet = pq.ParquetWriter(
-            self._out,
-            SCHEMA,
-            compression="zstd",
-            use_dictionary=False,
-            write_statistics=False,
-            store_schema=False,  # it is stored last, when all is known that it is to tell
-        )
-
-    def write(self, rows: _Rows) -> None:
-        """One more row group."""
-        try:
-            self._parquet.write_table(_table(rows.rows), row_group_size=len(rows.rows))
-        except BaseException:
-            self.abandon()
-            raise
-        self.bytes += rows.bytes
-
-    def seal(self, metadata: dict[str, str]) -> None:
-        """Give it its name, once it is durable."""
-        try:
-            schema = SCHEMA.with_metadata(metadata).serialize()
-            self._parquet.add_key_value_metadata({"ARROW:schema": b64encode(schema).decode()})
-            self._parquet.close()
-            self._out.flush()
-            os.fsync(self._out.fileno())
-            self._out.close()
-            self._temporary.rename(self._path)
-            sync_directory(self._path.parent)
-        except BaseException:
-            self.abandon()
-            raise
-
-    def abandon(self) -> None:
-        """Delete it."""
-        with suppress(Exception):  # of a full disk, once more
-            self._parquet.close()
-        with suppress(OSError):
-            self._out.close()
-        self._temporary.unlink(missing_ok=True)
 
 
 def _table(rows: Sequence[Row]) -> pa.Table:

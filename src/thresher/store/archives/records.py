@@ -1,0 +1,305 @@
+"""The records of WARC and ARC files, whoever wrote them; what is damaged is cut or skipped, and counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NamedTuple
+
+from msgspec import Struct
+
+from thresher.store.archives.packed import READ_BYTES, Packed, is_plain, unpacked
+from thresher.store.archives.stream import Stream
+
+MAX_HEAD = 1 << 16  # bytes of a record's head
+STRIDE = 1 << 20  # bytes that are looked through at a time
+LONGEST_LINE = 1 << 12  # what a head at the border of two strides may have before it
+
+_VERSION = re.compile(rb"WARC/(\d\.\d+)[ \t]*\r?\n")
+_HEAD_END = re.compile(rb"\r?\n[ \t]*\r?\n|\n(?P<next>WARC/\d\.\d+[ \t]*\r?\n)")
+_ARC_LINE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{1,20}:[^\r\n]{1,4000}\r?\n")
+_ARC_ADDRESS = re.compile(rb"[\dA-Fa-f.:]{3,45}")
+_ARC_DATE = re.compile(rb"\d{8,20}")
+_NEXT_WARC = re.compile(rb"(?<=\n)WARC/\d\.\d+[ \t]*\r?\n")
+_NEXT_ARC = re.compile(rb"(?<=\n)(?:https?|ftp|dns|filedesc):[^\r\n]{1,4000}\d\r?\n")
+_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
+_LINE_ENDS = re.compile(rb"[\r\n]+")
+
+
+class Record(Struct, frozen=True):
+    """One record of an archive."""
+
+    number: int  # from 1
+    offset: int  # in the file: of the record, or of the packed member that it lies in
+    kind: str  # WARC-Type, in small letters; of ARC files, "arc"
+    fields: dict[str, str]  # by names in small letters
+    block: bytes
+    cut: bool  # the block is not all that the record has, or had
+
+    def field(self, name: str) -> str:
+        """A field's value, "" if there is none."""
+        return self.fields.get(name, "")
+
+
+class Counts(Struct):
+    """What was found in an archive."""
+
+    records: int = 0
+    damaged: int = 0  # records that are cut off, or whose heads make no sense
+    bytes_skipped: int = (
+        0  # in which no record could be read: packed ones of damaged members, unpacked ones else
+    )
+
+
+def records(
+    file: BinaryIO,
+    limit: int,
+    counts: Counts | None = None,
+    told: Callable[[bytes], None] = lambda _: None,
+    offset: int = 0,
+) -> Iterator[Record]:
+    """The records of a file from an offset on. Of a block no more than `limit` bytes are kept.
+
+    `told` gets all bytes of the file as they are read, and `counts` is right whenever a record comes.
+    """
+    return _Archive(file, limit, counts or Counts(), told, offset).records()
+
+
+class _Archive:
+    """An archive at work."""
+
+    def __init__(
+        self, file: BinaryIO, limit: int, counts: Counts, told: Callable[[bytes], None], offset: int
+    ) -> None:
+        self._source = Packed(file, told, offset)
+        plain = is_plain(self._source.peek(READ_BYTES))
+        self._stream = Stream(unpacked(self._source), packed=not plain)
+        self._limit = limit
+        self._counts = counts
+        self._garbage = 0  # unpacked bytes
+        self._next = _NEXT_WARC  # how the next record is looked for where there should be one and is none
+
+    def records(self) -> Iterator[Record]:
+        stream = self._stream
+        while True:
+            self._pass_line_ends()
+            if not stream.fill(1):
+                if not stream.cross():
+                    break
+                continue
+            offset = stream.offset
+            fields = self._head()
+            if fields is None:
+                self._find_next()
+                continue
+            block, cut = self._block(fields)
+            self._counts.records += 1
+            self._counts.damaged += cut
+            self._count_skipped()
+            kind = fields.get("warc-type", "").lower() if self._next is _NEXT_WARC else "arc"
+            yield Record(
+                self._counts.records, offset, kind, fields, block, cut or len(block) < int(fields[LENGTH])
+            )
+        self._count_skipped()
+
+    def _count_skipped(self) -> None:
+        self._counts.bytes_skipped = self._garbage + self._source.skipped
+
+    def _pass_line_ends(self) -> None:
+        stream = self._stream
+        while stream.fill(1) and (ends := _LINE_ENDS.match(stream.window)):
+            stream.drop(ends.end())
+
+    def _head(self) -> dict[str, str] | None:
+        """The fields of the record that begins here; None if none does, and then at least a byte is passed."""
+        stream = self._stream
+        stream.fill(16)
+        if _VERSION.match(stream.window):
+            return self._warc_head()
+        stream.fill(2 * LONGEST_LINE)
+        if line := _arc_line(stream.window):
+            return self._arc_head(line)
+        self._garbage += 1
+        stream.drop(1)
+        return None
+
+    def _warc_head(self) -> dict[str, str] | None:
+        stream = self._stream
+        self._next = _NEXT_WARC
+        blank = None
+        for size in (LONGEST_LINE, MAX_HEAD):
+            have = stream.fill(size)
+            blank = _HEAD_END.search(stream.window, 0, size)
+            if blank or have < size:
+                break
+        fields = _fields(bytes(stream.window[: blank.start()])) if blank and not blank["next"] else {}
+        if blank is None or not _DIGITS.fullmatch(fields.get(LENGTH, "")):
+            self._counts.damaged += 1
+            stream.drop(5)  # of the version, so that it is not found again
+            self._garbage += 5
+            return None
+        stream.drop(blank.end())
+        return fields
+
+    def _arc_head(self, line: _ArcLine) -> dict[str, str] | None:
+        self._next = _NEXT_ARC
+        self._stream.drop(line.size)
+        if not _DIGITS.fullmatch(line.length):
+            self._counts.damaged += 1
+            self._garbage += line.size
+            return None
+        return {
+            "warc-type": "arc",
+            "warc-target-uri": line.url,
+            "warc-ip-address": line.address,
+            "warc-date": line.date,
+            "content-type": line.mime,
+            LENGTH: line.length,
+        }
+
+    def _block(self, fields: dict[str, str]) -> tuple[bytes, bool]:
+        """The block of a record, no more than the limit, and whether it was cut off; the stream is behind it."""
+        stream = self._stream
+        length = int(fields[LENGTH])
+        if length > self._limit + STRIDE:
+            return self._long_block(length)
+        have = min(stream.fill(length), length)
+        border = self._border(have)
+        if border is not None:
+            have = border
+        elif have < length or not self._ends_well(length):
+            have = self._next_head(have, have)
+        block = bytes(stream.window[: min(have, self._limit)])
+        stream.drop(have)
+        return block, have < length
+
+    def _long_block(self, length: int) -> tuple[bytes, bool]:
+        """The beginning of a block that is longer than anybody wants; the rest is passed, but no head in it."""
+        stream = self._stream
+        block = b""
+        passed = 0
+        while passed < length:
+            size = STRIDE if passed else max(self._limit, STRIDE)
+            have = min(stream.fill(min(size, length - passed) + LONGEST_LINE), length - passed)
+            border = self._border(have)
+            # A little further than this stride, for a head may lie across its end.
+            end = min(self._next_head(have + LONGEST_LINE, have), have) if border is None else border
+            if not passed:
+                block = bytes(stream.window[: min(end, self._limit)])
+            stream.drop(end)
+            passed += end
+            if end < size and passed < length:  # a head, a break or the end
+                return block, True
+        return block, False
+
+    def _border(self, end: int) -> int | None:
+        """Where before `end` a packed member begins with the head of a record: no record reaches into that."""
+        for start in self._stream.starts(end):
+            self._stream.fill(start + 2 * LONGEST_LINE)
+            if _VERSION.match(self._stream.window, start) or _arc_line(self._stream.window, start):
+                return start
+        return None
+
+    def _ends_well(self, length: int) -> bool:
+        """Whether line ends, and then a head or the end, come after a block of that length."""
+        stream = self._stream
+        if stream.fill(length + 2 * LONGEST_LINE) == length:
+            return True
+        behind = bytes(stream.window[length : length + 2 * LONGEST_LINE])
+        rest = behind.lstrip(b"\r\n")
+        return not rest or bool(_VERSION.match(rest) if self._next is _NEXT_WARC else _arc_line(rest))
+
+    def _next_head(self, end: int, otherwise: int) -> int:
+        """Where before `end`, in a block of a length that may be wrong, the next record begins."""
+        window = self._stream.window
+        if self._next is _NEXT_WARC and _VERSION.match(window):
+            return 0
+        for head in self._next.finditer(window, 0, end):
+            if self._next is _NEXT_WARC or _arc_line(window, head.start()):
+                return head.start()
+        return otherwise
+
+    def _find_next(self) -> None:
+        """Go on to where a record may begin."""
+        stream = self._stream
+        while True:
+            size = stream.fill(STRIDE)
+            head = self._next_head(size, size)
+            border = self._border(head)
+            place = head if border is None else border
+            if place < size:
+                self._garbage += place
+                stream.drop(place)
+                return
+            rest = size if size < STRIDE else size - LONGEST_LINE
+            self._garbage += rest
+            stream.drop(rest)
+            if size < STRIDE:
+                return
+
+
+LENGTH = "content-length"
+
+
+class _ArcLine(NamedTuple):
+    """The head of an ARC record."""
+
+    url: str
+    address: str
+    date: str
+    mime: str
+    length: str
+    size: int  # of the line
+
+
+def _arc_line(window: bytes | bytearray, at: int = 0) -> _ArcLine | None:
+    """The head of an ARC record, if one begins here.
+
+    URL, address, date, type and length; in the second version five more before the length. URLs may have spaces.
+
+    >>> _arc_line(b"http://a/b c 192.0.2.7 20260301000000 text/html 12\\n")
+    _ArcLine(url='http://a/b c', address='192.0.2.7', date='20260301000000', mime='text/html', length='12', size=51)
+    """
+    line = _ARC_LINE.match(window, at)
+    if line is None:
+        return None
+    words = line[0].rstrip().split(b" ")
+    for place in range(2, len(words) - 1):
+        if _ARC_DATE.fullmatch(words[place]) and _ARC_ADDRESS.fullmatch(words[place - 1]):
+            known = [
+                b" ".join(words[: place - 1]),
+                words[place - 1],
+                words[place],
+                words[place + 1],
+                words[-1],
+            ]
+            if len(words) == place + 2:  # without a type
+                known[3] = b""
+            url, address, date, mime, length = map(_text, known)
+            return _ArcLine(url, address, date, mime, length, line.end() - at)
+    return None
+
+
+def _fields(head: bytes) -> dict[str, str]:
+    """The named fields of a head; of several with one name the first, and lines that go on are put together."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in re.split(r"\r?\n", _text(head))[1:]:
+        if line[:1] in (" ", "\t") and name:
+            found[name] += " " + line.strip()
+            continue
+        label, colon, value = line.partition(":")
+        name = label.strip().lower() if colon else ""
+        if name in found:
+            name = ""
+        elif name:
+            found[name] = value.strip()
+    return found
+
+
+def _text(data: bytes) -> str:
+    """UTF-8, as the standard wants it, or else Latin-1: any bytes are text."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
