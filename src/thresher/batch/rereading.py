@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from thresher.batch import shards
 from thresher.config import Judging, Reading
-from thresher.crawl.answers import age
 from thresher.engine.local import IN_FLIGHT, Readers
-from thresher.judge import judge
+from thresher.judge import age, judge
 from thresher.page import Failure, Page, Reply
-from thresher.store import warc
+from thresher.store.corpus import Corpus
+from thresher.store.corpus import open as open_corpus
+from thresher.store.files import StoreError
 from thresher.store.segments import column_array
 from thresher.store.tables import DOCS, document_row
 
@@ -38,7 +39,7 @@ def run(
     """The documents of a shard as they are read today."""
     figures: Counter[str] = Counter()
     again = _Again(
-        Path(directory) / "warc",
+        open_corpus(directory),
         language,
         msgspec.convert(reading, Reading),
         msgspec.convert(judging, Judging),
@@ -59,8 +60,8 @@ def run(
 class _Again:
     """Reads the raw pages of documents in a process of its own: one that stalls, or dies, costs one page."""
 
-    def __init__(self, folder: Path, language: str, reading: Reading, judging: Judging) -> None:
-        self._folder, self._language, self._judging = folder, language, judging
+    def __init__(self, corpus: Corpus, language: str, reading: Reading, judging: Judging) -> None:
+        self._corpus, self._language, self._judging = corpus, language, judging
         self._readers = Readers(reading, language)
 
     async def start(self) -> None:
@@ -74,7 +75,9 @@ class _Again:
             yield loop.run(self._batch(batch, figures))
 
     async def _batch(self, batch: pa.RecordBatch, figures: Counter[str]) -> pa.RecordBatch:
-        rows = batch.select(["warc_file", "warc_offset", "seq", "depth", "opt_out", "fetched"]).to_pylist()
+        rows = batch.select(
+            ["url", "warc_file", "warc_offset", "seq", "depth", "opt_out", "fetched"]
+        ).to_pylist()
         made: dict[int, tuple[Any, ...]] = {}
         stays: list[int] = []
         async for place, reply, page in self._pages(rows):
@@ -107,9 +110,14 @@ class _Again:
             yield place, reply, await task if task else None
 
     def _raw(self, row: Row) -> Reply | None:
-        if row["warc_file"] is None or row["warc_offset"] is None:
+        if row["warc_file"] is None:
             return None
-        return warc.read_record(self._folder / Path(row["warc_file"]).name, row["warc_offset"])
+        try:
+            return self._corpus.reply(row["url"], row["warc_file"], row["warc_offset"], row["fetched"])
+        except StoreError:
+            if Path(row["warc_file"]).is_absolute():  # an archive that was imported need not be kept
+                return None
+            raise
 
     def _row(self, row: Row, reply: Reply, page: Page, verdict: Any) -> tuple[Any, ...]:
         # What a robots.txt said of its host is not on the page.

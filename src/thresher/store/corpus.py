@@ -26,11 +26,9 @@ from thresher.store.tables import DOCS, SCHEMAS
 
 __all__ = ["Corpus", "CorpusError", "Document", "documents", "open"]
 
-BATCH_ROWS = {
-    "docs": 512,
-    "pages": 512,
-}  # rows of a sealed segment that are in memory at once: documents are long …
-MANY_ROWS = 1 << 16  # … links and outcomes are short
+# Rows of a sealed segment that are in memory at once: documents are long, links and outcomes are short.
+BATCH_ROWS = {"docs": 512, "pages": 512}
+MANY_ROWS = 1 << 16
 ARCHIVES = "archives"  # folder of a corpus in which archives are looked for that are not where they were
 LOOKS = 10  # a segment may be sealed between the reading of status.json and the opening of its stream
 
@@ -150,10 +148,12 @@ class Corpus:
             known: dict[str, int | None] = status["files"]
             prefix = f"{table}/"
             found = {name[len(prefix) :]: length for name, length in known.items() if name.startswith(prefix)}
-        return [
+        segments = [
             TableFile(segment_path(folder, number, "parquet" if length is None else "arrows"), length)
             for number, length in numbered(found, naming_of(table))
         ]
+        imported = page_paths(self.directory) if table == "docs" else []
+        return [*segments, *(TableFile(path, None) for path in imported)]
 
     def __iter__(self) -> Iterator[Document]:
         for batch in self.batches("docs"):
@@ -173,36 +173,30 @@ class Corpus:
 
     def raw(self, document: Document) -> Reply:
         """The reply that a document was made of, as the server sent it."""
-        if document.warc_file is not None and Path(document.warc_file).is_absolute():
-            return self._archived(document, Path(document.warc_file))
-        if document.warc_file is None or document.warc_offset is None:
-            raise CorpusError(
-                f'the raw page of {document.url} was not kept; crawl with keep_raw = "kept" or "all"'
-            )
-        path = self.directory / "warc" / Path(document.warc_file).name
-        try:
-            return warc.read_record(path, document.warc_offset)
-        except FileNotFoundError:
-            raise CorpusError(
-                f"{path} is missing; restore it to read the raw page of {document.url}"
-            ) from None
+        return self.reply(document.url, document.warc_file, document.warc_offset, document.fetched)
 
-    def _archived(self, document: Document, path: Path) -> Reply:
+    def reply(self, url: str, file: str | None, offset: int | None, fetched: datetime) -> Reply:
+        """The reply to the request of a URL, as the server sent it, by where it is said to stand."""
+        if file is not None and Path(file).is_absolute():
+            return self._archived(url, Path(file), offset, fetched)
+        if file is None or offset is None:
+            raise CorpusError(f'the raw page of {url} was not kept; crawl with keep_raw = "kept" or "all"')
+        path = self.directory / "warc" / Path(file).name
+        try:
+            return warc.read_record(path, offset)
+        except FileNotFoundError:
+            raise CorpusError(f"{path} is missing; restore it to read the raw page of {url}") from None
+
+    def _archived(self, url: str, path: Path, offset: int | None, fetched: datetime) -> Reply:
         """The reply of an imported page, from the archive it came with."""
         at_home = self.directory / ARCHIVES / path.name
         limit = self.config.fetch.max_body_bytes
         try:
-            return stored_reply(
-                path if path.exists() else at_home,
-                document.warc_offset,
-                document.url,
-                document.fetched.timestamp(),
-                limit,
-            )
+            return stored_reply(path if path.exists() else at_home, offset, url, fetched.timestamp(), limit)
         except OSError as fault:
             raise CorpusError(
-                f"{path} cannot be read ({fault.strerror}); to read the raw page of {document.url}, restore it, or "
-                f"put it into {at_home.parent}"
+                f"{path} cannot be read ({fault.strerror}); to read the raw page of {url}, restore it, or put it "
+                f"into {at_home.parent}"
             ) from None
 
     def _table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
