@@ -6,12 +6,13 @@ import os
 import sys
 
 from thresher.cli import (  # noqa: F401 - each adds its commands to the app
-    corpora,
     crawling,
     experiment,
+    exporting,
     importing,
     lab,
     languages,
+    reading,
     sample,
     searching,
     seeds,
