@@ -9,6 +9,7 @@ from thresher.cli import (  # noqa: F401 - each adds its commands to the app
     crawling,
     experiment,
     exporting,
+    forgetting,
     importing,
     lab,
     languages,

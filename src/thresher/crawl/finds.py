@@ -8,6 +8,7 @@ from thresher.config import Scope
 from thresher.crawl.scope import Gate
 from thresher.crawl.seen import Seen
 from thresher.page import Candidate, Link, Page, Via
+from thresher.store.forgotten import Forgotten
 from thresher.url import host as host_of
 from thresher.url import key
 
@@ -15,10 +16,12 @@ from thresher.url import key
 class Finds:
     """Lets every URL through once."""
 
-    def __init__(self, scope: Scope, seen: Seen) -> None:
+    def __init__(self, scope: Scope, seen: Seen, forgotten: Forgotten | None = None) -> None:
+        """What was forgotten is refused."""
         self._scope = scope
         self._seen = seen
         self._gate = Gate(scope)
+        self._forgotten = forgotten or Forgotten()
 
     def links(self, candidate: Candidate, page: Page) -> list[int]:
         """Places of the links that are to be followed and that nobody has seen; from now on they are seen."""
@@ -35,6 +38,8 @@ class Finds:
         """
         keys = [key(url) for url in urls]
         fresh = [place for place in self._seen.unseen(keys) if self._gate.admits(urls[place], source)]
+        if self._forgotten:
+            fresh = [place for place in fresh if not self._forgotten.holds(urls[place])]
         self._seen.add([keys[place] for place in fresh])
         return fresh
 

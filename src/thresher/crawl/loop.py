@@ -40,6 +40,7 @@ from thresher.crawl.yields import Yields
 from thresher.engine.local import Readers
 from thresher.judge import judge
 from thresher.page import Candidate, Failure, Page, Reply
+from thresher.store import forgotten
 from thresher.url import canonical, key
 from thresher.url import host as host_of
 
@@ -66,7 +67,7 @@ class Crawl:
         state = self.ledger.state
         self.seen = Seen(state)
         self.yields = Yields(state)
-        self.finds = Finds(config.scope, self.seen)
+        self.finds = Finds(config.scope, self.seen, forgotten.load(directory))
         self.polite = Politeness(state, config.polite, clock)
         self.queues = Queues(state, config, self.yields, self.polite, goes_on=self.seen.count > 0)
         near = config.judge.near_duplicates

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from math import log2
 from typing import Any
 
@@ -56,7 +57,7 @@ class Documents:
         for batch in self._corpus.batches("docs", LIGHT):
             found.update(key for key in self._keys(batch) if key is not None)
         for file in imports.files(self._corpus.directory):
-            found.update(_import_key(file, row) for row in range(file.rows))
+            found.update(_import_key(file, place) for place in file.places())
         return found
 
     def new(self, known: Container[int]) -> Iterator[Source]:
@@ -140,17 +141,16 @@ def _lines(paragraph: str, ready: Ready) -> bytes:
 # imports
 
 
-def _import_key(file: imports.ImportFile, row: int) -> int:
-    return _key(f"{','.join(file.sha256)}\0{row}")
+def _import_key(file: imports.ImportFile, place: int) -> int:
+    return _key(f"{','.join(file.sha256)}\0{place}")
 
 
 def _rows(file: imports.ImportFile, known: Container[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The key and the values of every document that is not known yet."""
-    row = 0
+    places = file.places()
     for batch in file.batches():
-        keys = [_import_key(file, row + number) for number in range(batch.num_rows)]
+        keys = [_import_key(file, place) for place in islice(places, batch.num_rows)]
         fresh = [number for number, key in enumerate(keys) if key not in known]
-        row += batch.num_rows
         if fresh:
             yield from zip([keys[number] for number in fresh], batch.take(fresh).to_pylist(), strict=True)
 
