@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,8 @@ from hypothesis import strategies as st
 import thresher
 from invariants import SETTINGS, check_raw, start
 from thresher.config import ConfigError
+from thresher.config import load as load_config
+from thresher.crawl.loop import Crawl
 from thresher.crawl.start import crawl
 from thresher.crawl.state import State
 from thresher.forget import Forgot, forget
@@ -31,11 +34,17 @@ from thresher.query.manifest import read as read_manifest
 from thresher.query.update import update
 from thresher.store.corpus import CorpusError
 from thresher.store.files import StoreError
-from thresher.store.forgotten import FILE, Meant, Wish, load, wish
+from thresher.store.forgotten import FILE, Meant, Wish, load, wish, write_down
 from thresher.store.imports import documents, files, import_files
 
 WEB = ToyWeb.calm(hosts=5, licensed=0.0, pages_per_host=(6, 12), page_bytes=(4_000, 6_000))
-STORE = {"segment_bytes": 20_000, "warc_bytes": 30_000, "commit_pages": 8, "keep_raw": "all"}
+STORE = {"segment_bytes": 3_000, "warc_bytes": 30_000, "commit_pages": 8, "keep_raw": "all"}
+JUDGE = {
+    "language": False,
+    "min_language_share": 0.0,
+    "min_text_chars": 200,
+    "max_badness": 0.0,
+}  # most pages are kept
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 
 
@@ -43,7 +52,7 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A crawl in many small files, stopped with a queue; two imports; an index."""
     directory = tmp_path_factory.mktemp("corpora") / "corpus"
-    settings = {**SETTINGS, "store": STORE, "judge": {"language": False}, "budget": {"pages": 40}}
+    settings = {**SETTINGS, "store": STORE, "judge": JUDGE, "budget": {"pages": 40}}
     with serve(WEB) as server:
         ending = crawl(directory, "cs", start(WEB), settings=settings, connect_to=server.connect_to)
     assert ending.reason == "page budget"
@@ -172,6 +181,18 @@ def test_a_forgotten_host_is_never_visited_again(corpus: Path, tmp_path: Path) -
     check_raw(corpus)
 
 
+def test_a_url_that_waits_is_not_visited_once_it_is_to_be_forgotten(corpus: Path, tmp_path: Path) -> None:
+    host = a_host(corpus)
+    assert forget(corpus, wish(hosts=[host]), dry_run=True).waiting > 0
+    write_down(corpus, wish(hosts=[host]), {}, WHEN)  # killed right after
+    journal = tmp_path / "journal"
+    with serve(WEB, journal=journal) as server:
+        crawl(corpus, settings={"budget": {"pages": 0}}, connect_to=server.connect_to)
+    visited = {line.split("\t")[1] for line in journal.read_text().splitlines()}
+    assert visited and host not in visited
+    assert forget(corpus, wish(hosts=[host]), dry_run=True).waiting == 0
+
+
 def test_a_forgotten_url_is_not_queued_even_if_nobody_has_seen_it_yet(corpus: Path, tmp_path: Path) -> None:
     state = State(corpus / "state", read_only=True)
     waiting = sorted(value for _, value in state.committed(b"q", b"r"))
@@ -279,10 +300,6 @@ URL = st.builds(lambda host, path: f"http://{host}/{path}", HOST, LABEL)
 def test_what_is_meant_is_what_is_refused_later(
     urls: frozenset[str], hosts: frozenset[str], domains: frozenset[str], url: str
 ) -> None:
-    import tempfile
-
-    from thresher.store.forgotten import write_down
-
     asked = Wish(urls, hosts, domains)
     with tempfile.TemporaryDirectory() as directory:
         write_down(Path(directory), asked, {}, WHEN)
@@ -342,6 +359,18 @@ for steps in range(0, 100_000, stride):
 STRIDE = 4
 
 
+def open_crawl(directory: Path, host: str) -> None:
+    """As a crawl that goes on does first; what was asked is refused at once, whatever is left of it."""
+    at_work = Crawl(directory, load_config(directory))
+    try:
+        seen = at_work.seen.count
+        at_work.seed([f"http://{host}/anything-new"])
+        assert at_work.seen.count == (seen if (directory / FILE).exists() else seen + 1)
+        at_work.commit()
+    finally:
+        at_work.ledger.close()
+
+
 def test_a_kill_at_any_moment_leaves_a_corpus_that_can_be_read_and_finished(
     original: Path, tmp_path: Path
 ) -> None:
@@ -355,10 +384,13 @@ def test_a_kill_at_any_moment_leaves_a_corpus_that_can_be_read_and_finished(
     assert [int(status) for _, status in ends[:-1]] == [signal.SIGKILL] * (len(ends) - 1), done.stderr
     assert len(ends) > 10
     assert ends[-1][1] == "0"
-    for name, _ in ends:
+    gone = forget(original, asked, dry_run=True).documents
+    for number, (name, _) in enumerate(ends):
         directory = Path(name)
+        if number % 2:
+            open_crawl(directory, host)
         found = thresher.open(directory)
-        assert len(list(found)) in (total, total - forget(original, asked, dry_run=True).documents)
+        assert len(list(found)) in (total, total - gone)
         assert all(found.raw(document).url == document.url for document in found)
         assert found.search('[word=".*"]').count() > 0
         forget(directory, asked)

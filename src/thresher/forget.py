@@ -3,9 +3,9 @@
 In this order, each step whole or not at all:
 
 1. a line in forgotten.jsonl: from now on crawls and imports refuse what was asked;
-2. the index: deleted at once, then the segments are written anew;
-3. imports, file by file;
-4. what waits to be visited;
+2. what waits to be visited;
+3. the index: deleted at once, then the segments are written anew;
+4. imports, file by file, and seeds;
 5. WARC files and tables are written anew beside the old ones; one commit makes the new ones count; status.json
    tells readers; the old ones are deleted.
 
@@ -73,6 +73,7 @@ def forget(directory: Path, wish: Wish, *, dry_run: bool = False, now: datetime 
             )
             if not dry_run:
                 write_down(directory, wish, msgspec.structs.asdict(found), now or datetime.now(UTC))
+                books.clear_queues()
                 _forget_in_index(directory, meant)
                 for file in imports.files(directory):
                     if _in_import(file, meant):
@@ -163,11 +164,15 @@ class _Books:
         covered: pa.Array[Any] = pc.is_in(values, value_set=pa.array(meant, values.type))
         return covered
 
+    def clear_queues(self) -> None:
+        """What waits to be visited, and what is known of hosts."""
+        if self._state:
+            forgetting.clear_queues(self._state, self._meant)
+
     def forget(self) -> None:
-        """All of it, with one commit."""
+        """Raw pages and tables, with one commit."""
         if self._state is None:
             return
-        forgetting.clear_queues(self._state, self._meant)
         raw, moved = rewriting.rewrite_warcs(self._directory / "warc", self._of("warc"), self._raw)
         files: Lengths = {f"warc/{name}": length for name, length in raw.items()}
         for table in TABLES:
@@ -182,6 +187,11 @@ class _Books:
             self._files = files
         self._tidy()
         self._state.compact()
+        self._state.close()
+        State(
+            self._directory / "state"
+        ).close()  # begins its own books anew, in which first and last keys stand
+        self._state = None
 
     def _edited(self, table: str, batch: pa.RecordBatch, moved: Mapping[str, Moved]) -> pa.RecordBatch:
         """A batch without what is meant; the same one if there is nothing of it."""

@@ -39,9 +39,13 @@ class Finds:
         keys = [key(url) for url in urls]
         fresh = [place for place in self._seen.unseen(keys) if self._gate.admits(urls[place], source)]
         if self._forgotten:
-            fresh = [place for place in fresh if not self._forgotten.holds(urls[place])]
+            fresh = [place for place in fresh if not self.refuses(urls[place])]
         self._seen.add([keys[place] for place in fresh])
         return fresh
+
+    def refuses(self, url: str) -> bool:
+        """Whether a URL is to stay forgotten."""
+        return self._forgotten.holds(url)
 
     def _may_follow(self, link: Link) -> bool:
         return not link.rel or ("nofollow" not in link.rel and (self._scope.feeds or "feed" not in link.rel))

@@ -253,6 +253,12 @@ class Crawl:
 
     async def _permission(self, candidate: Candidate, host: str) -> Robots | None:
         """The rules that allow this visit; None if it is not to be, or not now, which is settled here."""
+        if self.finds.refuses(
+            candidate.url
+        ):  # whoever wanted it forgotten was killed before the queues were empty
+            self._done(candidate)
+            self.frontier.free(host, time.monotonic())
+            return None
         if reason := self.queues.closed(host, under_way=self.frontier.under_way(host) - 1):
             self.frontier.close(host, reason)
             self._return(candidate, host, 0.0)
