@@ -69,6 +69,10 @@ def export(
     from thresher.export.choice import choice
     from thresher.export.formats import export as write
 
+    if lang:
+        from thresher.crawl.start import language_code
+
+        lang = [language_code(name) for name in lang]
     chosen = choice(
         languages=lang or (),
         min_language_share=min_language_share,

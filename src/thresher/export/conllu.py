@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import BinaryIO
 
 from thresher.export.selection import Event, Item, Selection, Word
 from thresher.store.lines import Open, clean, clean_name
 
 UNKNOWN = "_"
+REMEMBERED = 1 << 16  # tokens whose columns are put together once: most of a text is the same words
 # Universal parts of speech; other tags have a column of their own.
 _UNIVERSAL = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
 UNIVERSAL = frozenset(_UNIVERSAL.split())
@@ -56,7 +58,7 @@ class _Document:
         self.fresh_paragraph = False
         self.about: dict[str, str] = {}  # the sentence at hand
         self._item = item
-        self._lemma, self._pos, self._tag, self._features = (
+        self._places = tuple(
             next((attributes.index(name) for name in names if name in attributes), None)
             for names in (LEMMA, PART_OF_SPEECH, TAG, FEATURES)
         )
@@ -79,7 +81,7 @@ class _Document:
         for number, word in enumerate(words, 1):
             spaced = number == len(words) or not words[number].glued
             self.lines.append(
-                f"{number}\t{self._columns(word.values)}\t{'_' if spaced else 'SpaceAfter=No'}\n"
+                f"{number}\t{_columns(word.values, self._places)}\t{'_' if spaced else 'SpaceAfter=No'}\n"
             )
         self.lines[-1] += "\n"
 
@@ -102,20 +104,19 @@ class _Document:
         ]
         return comments
 
-    def _columns(self, values: tuple[str, ...]) -> str:
-        """All columns between the number of a word and what else is said of it."""
-        lemma = self._value(values, self._lemma)
-        pos, tag = self._symbol(values, self._pos), self._symbol(values, self._tag)
-        if pos not in UNIVERSAL:
-            pos, tag = UNKNOWN, pos if tag == UNKNOWN else tag
-        features = self._value(values, self._features)
-        if not _FEATURES.fullmatch(features):
-            features = UNKNOWN
-        return "\t".join([values[0], lemma, pos, tag, features, *[UNKNOWN] * 3])
 
-    def _value(self, values: tuple[str, ...], place: int | None) -> str:
-        return UNKNOWN if place is None else values[place] or UNKNOWN
+@lru_cache(REMEMBERED)
+def _columns(values: tuple[str, ...], places: tuple[int | None, ...]) -> str:
+    """All columns between the number of a word and what else is said of it."""
+    lemma, pos, tag, features = (UNKNOWN if place is None else values[place] or UNKNOWN for place in places)
+    pos, tag = _symbol(pos), _symbol(tag)
+    if pos not in UNIVERSAL:
+        pos, tag = UNKNOWN, pos if tag == UNKNOWN else tag
+    if not _FEATURES.fullmatch(features):
+        features = UNKNOWN
+    return "\t".join([values[0], lemma, pos, tag, features, *[UNKNOWN] * 3])
 
-    def _symbol(self, values: tuple[str, ...], place: int | None) -> str:
-        """A value without spaces, which tags may not have."""
-        return "_".join(self._value(values, place).split()) or UNKNOWN
+
+def _symbol(value: str) -> str:
+    """A tag has no spaces."""
+    return "_".join(value.split()) or UNKNOWN

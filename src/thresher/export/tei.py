@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import date
+from functools import lru_cache
 from typing import BinaryIO
 from xml.sax.saxutils import escape
 
@@ -19,6 +21,7 @@ _DATE = re.compile(
 )
 _ADDRESS = re.compile(r"https?://[!-~]+")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+REMEMBERED = 1 << 16  # tokens whose elements are put together once: most of a text is the same words
 # Attributes of TEI, and those of tokens that may tell them, the best first.
 ATTRIBUTES = {"lemma": ("lemma",), "pos": ("upos", "pos", "xpos", "tag"), "msd": ("feats",)}
 
@@ -67,10 +70,10 @@ class _Body:
 
     def __init__(self, attributes: tuple[str, ...]) -> None:
         self.parts: list[str] = []
-        self._places = {
-            name: next((attributes.index(one) for one in told_by if one in attributes), None)
-            for name, told_by in ATTRIBUTES.items()
-        }
+        self._places = tuple(
+            next((attributes.index(one) for one in told_by if one in attributes), None)
+            for told_by in ATTRIBUTES.values()
+        )
         self._in_sentence = self._sentence_is_open = self._paragraph_is_open = False
         self._last: Word | None = None  # its element is not written yet: the next one may be glued to it
 
@@ -105,16 +108,22 @@ class _Body:
         if self._last is None:
             return
         values, self._last = self._last.values, None
-        name = "w" if any(char.isalnum() for char in values[0]) else "pc"
-        told = "".join(
-            [
-                f' {key}="{_value("_".join(values[place].split()) if key != "lemma" else values[place])}"'
-                for key, place in self._places.items()
-                if place is not None and values[place]
-            ]
-        )
-        join = ' join="right"' if glue else ""
-        self.parts.append(f"<{name}{told}{join}>{_text(values[0])}</{name}>{'' if glue else ' '}")
+        self.parts.append(_element(values, self._places, glue))
+
+
+@lru_cache(REMEMBERED)
+def _element(values: tuple[str, ...], places: tuple[int | None, ...], glue: bool) -> str:
+    """A word or a sign, with a space behind it if nothing is glued to it."""
+    name = "w" if any(char.isalnum() for char in values[0]) else "pc"
+    told = "".join(
+        [
+            f' {key}="{_value(values[place])}"'
+            for key, place in zip(ATTRIBUTES, places, strict=True)
+            if place is not None and values[place]
+        ]
+    )
+    join, space = (' join="right"', "") if glue else ("", " ")
+    return f"<{name}{told}{join}>{_text(values[0])}</{name}>{space}"
 
 
 def _header(item: Item) -> str:
@@ -155,9 +164,19 @@ def _pointer(source: str) -> str:
 
 def _date(text: str, attributes: str = "") -> str:
     """A date: as an attribute where it is one by the rules of TEI, else as it is written."""
-    if _DATE.fullmatch(text):
+    if _is_date(text):
         return f'<date{attributes} when="{text}">{text}</date>'
     return f"<date{attributes}>{_text(text)}</date>"
+
+
+def _is_date(text: str) -> bool:
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(f"{text}-01-01"[:10])
+    except ValueError:
+        return False
+    return True
 
 
 def _text(text: str) -> str:
