@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from exporting import TEXTS, make
 from test_cli import run
+from thresher.cli.exporting import FormatName
+from thresher.export.formats import FORMATS
 
 
 @pytest.fixture
@@ -21,6 +24,10 @@ def corpus(tmp_path: Path) -> Path:
 
 def export(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run("export", "corpus", *arguments, cwd=where)
+
+
+def test_the_command_knows_every_format() -> None:
+    assert get_args(FormatName) == tuple(FORMATS)
 
 
 def test_export_tells_how_many_were_left_out_and_why(corpus: Path) -> None:

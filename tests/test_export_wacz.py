@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from exporting import TEXTS, exported, make
 from thresher.export import wacz
 from thresher.export.formats import export
 from thresher.store.corpus import Corpus, CorpusError
+from thresher.url import canonical
 
 
 @pytest.fixture
@@ -86,6 +89,12 @@ def test_pages_are_listed(archive: zipfile.ZipFile) -> None:
     assert pages[0]["ts"] == "2026-09-21T14:13:20Z"
     assert pages[0]["title"] == 'A "title" <i>'
     assert len({page["id"] for page in pages}) == 9
+
+
+@given(st.text().map(lambda text: canonical(f"http://a.cz/{text}") or text))
+@example("http://[::1")
+def test_any_url_has_a_key_that_is_one_word(url: str) -> None:
+    assert " " not in wacz.sort_key(url) and wacz.sort_key(url) == wacz.sort_key(url).lower()
 
 
 def test_a_long_index_has_blocks_that_are_found_without_reading_it_all(

@@ -155,7 +155,9 @@ def test_nothing_is_left_of_what_was_asked_and_all_else_is_as_it_was(
         assert told.waiting > 0
         assert told.documents == len(some)
         assert not [
-            name for name in traces(corpus, host) if name.startswith(("state/", "docs/", "outcomes/"))
+            name
+            for name in traces(corpus, host)
+            if name.startswith(("state/", "docs/", "outcomes/", "seeds", "status"))
         ]
     assert forget(corpus, asked) == Forgot(), "there is nothing left to forget"
 

@@ -209,19 +209,30 @@ class _Books:
         """Tell readers which files count, and delete the others."""
         if not self._files:
             return
-        path = self._directory / "status.json"
-        try:
-            status = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        except (OSError, msgspec.DecodeError):
-            status = {}
-        if status and status.get("files") != self._files:
-            temporary = path.with_name(f"{path.name}.tmp")
-            temporary.write_bytes(_json.encode({**status, "files": self._files}))
-            temporary.replace(path)
-            sync_directory(self._directory)
+        self._publish()
         adopt(self._directory / "warc", self._of("warc"), warc.NAMING)
         for table in TABLES:
             adopt(self._directory / table, self._of(table), naming_of(table))
+
+    def _publish(self) -> None:
+        """status.json with the files that count, and without hosts that are meant."""
+        path = self._directory / "status.json"
+        try:
+            before = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        except (OSError, msgspec.DecodeError):
+            return  # there was no commit yet that told the world
+        hosts = {
+            name: [row for row in shown if not self._meant.covers_host(row["host"])]
+            if isinstance(shown, list)
+            else shown
+            for name, shown in before.get("hosts", {}).items()
+        }
+        status = {**before, "hosts": hosts, "files": self._files}
+        if status != before:
+            temporary = path.with_name(f"{path.name}.tmp")
+            temporary.write_bytes(_json.encode(status))
+            temporary.replace(path)
+            sync_directory(self._directory)
 
 
 # all else

@@ -138,7 +138,7 @@ def card(selection: Selection, tally: _Tally) -> str:
         f"{tally.rows:,} documents with {tally.text_bytes:,} bytes of text.{_period(tally)}",
         "## How it was made",
         f"Crawled and written by thresher {__version__}, for texts in `{config.language}`, with robots.txt obeyed "
-        f"and boilerplate removed. {_choices(selection)}",
+        f"and boilerplate removed. {_choices(selection)}".rstrip(),
         *_left_out(selection),
         "## Languages",
         "\n".join([f"- `{code}`: {count:,} documents" for code, count in _most(tally.languages)]) or "None.",
@@ -158,9 +158,7 @@ def _choices(selection: Selection) -> str:
     told = [
         f"{name} = {value}" for name, value in asked.items() if value not in (None, "", 0.0, False, [], ())
     ]
-    return (
-        f"Chosen were documents with {_one_line('; '.join(told))}." if told else "All documents were taken."
-    )
+    return f"Chosen were documents with {_one_line('; '.join(told))}." if told else ""
 
 
 def _left_out(selection: Selection) -> list[str]:

@@ -155,7 +155,10 @@ def sort_key(url: str) -> str:
     >>> sort_key("https://www.example.cz:8080/A?b=2&a=1")
     'cz,example:8080)/a?a=1&b=2'
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no URL of ours, but the WARC file has it
+        return url.lower().replace(" ", "%20")
     host, colon, port = parts.netloc.rpartition("@")[2].partition(":")
     turned = ",".join(reversed(_WWW.sub("", host).split(".")))
     query = urlencode(sorted(parse_qsl(parts.query, keep_blank_values=True))) if parts.query else ""
