@@ -177,6 +177,8 @@ def test_a_forgotten_host_is_never_visited_again(corpus: Path, tmp_path: Path) -
     found = rows(corpus)
     assert others < {row["url"] for row in found["docs"]}, "the crawl went on"
     assert all(row["host"] != host for row in [*found["docs"], *found["outcomes"]])
+    meant = Meant(wish(hosts=[host]))
+    assert not any(meant.covers(row["source"]) or meant.covers(row["target"]) for row in found["links"])
     assert len({row["seq"] for row in found["outcomes"]}) == len(found["outcomes"]), (
         "no number is given twice"
     )

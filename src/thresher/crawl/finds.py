@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from thresher.config import Scope
 from thresher.crawl.scope import Gate
 from thresher.crawl.seen import Seen
@@ -42,6 +44,12 @@ class Finds:
             fresh = [place for place in fresh if not self.refuses(urls[place])]
         self._seen.add([keys[place] for place in fresh])
         return fresh
+
+    def without_forgotten(self, page: Page) -> Page:
+        """A page without its links to what is to stay forgotten: they are not written down again."""
+        if not self._forgotten or not any(self.refuses(link.url) for link in page.links):
+            return page
+        return replace(page, links=tuple(link for link in page.links if not self.refuses(link.url)))
 
     def refuses(self, url: str) -> bool:
         """Whether a URL is to stay forgotten."""

@@ -249,7 +249,7 @@ class Crawl:
             if isinstance(page, Failure):
                 self._finish(candidate, answer, Outcome("quarantined", page.reason, page.detail))
             else:
-                self._harvest(candidate, answer, page, rules)
+                self._harvest(candidate, answer, self.finds.without_forgotten(page), rules)
 
     async def _permission(self, candidate: Candidate, host: str) -> Robots | None:
         """The rules that allow this visit; None if it is not to be, or not now, which is settled here."""
@@ -396,7 +396,8 @@ class Crawl:
         onward = replace(hop, source=candidate.url, via="redirect", weight=1.0, tries=0, spent=0)
         # Where a seed leads is a seed: many front pages only lead on to another host.
         self._queue([onward], None if candidate.depth == 0 else host_of(candidate.url))
-        self._finish(candidate, reply, Outcome("redirect", f"http {reply.status}", target))
+        told = "" if self.finds.refuses(target) else target
+        self._finish(candidate, reply, Outcome("redirect", f"http {reply.status}", told))
 
     async def _visit_robots(self, candidate: Candidate, host: str) -> None:
         """Spend the host's turn on robots.txt; the URL waits for the next one."""
