@@ -356,7 +356,7 @@ def test_a_kill_at_any_moment_loses_nothing(corpus: Path) -> None:
     run = process(corpus, Here())
     assert texts(corpus, run) == [["one", "two"], ["four", "five"], ["six"]]
     left = {path.name for path in (corpus / "runs" / "pieces").glob("*/*")}
-    assert left == set(Pieces(corpus / "runs").keys())
+    assert left == set(Pieces(corpus / "runs").all_keys())
 
 
 def test_what_would_be_run_is_told_with_the_reason(corpus: Path) -> None:

@@ -36,6 +36,7 @@ def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProces
         "status",
         "read",
         "export",
+        "forget",
         "language",
         "language train",
         "language list",

@@ -26,11 +26,8 @@ import pytest
 import zstandard
 
 from importing import VERTICAL_EXAMPLE, bring, check, words
-from test_formats import TEXTS, make
 from thresher.config import ConfigError, load
 from thresher.store.corpus import CorpusError
-from thresher.store.formats import FORMATS as EXPORTS
-from thresher.store.formats import export
 from thresher.store.importers import writer
 from thresher.store.importers.formats import FORMATS, SUFFIXES
 from thresher.store.importers.source import ImportFault
@@ -502,18 +499,3 @@ def test_the_options_of_the_command_reach_the_import(tmp_path: Path) -> None:
 def test_the_command_has_help_with_an_example() -> None:
     shown = command("--help")
     assert "Example: thresher import" in shown.stdout
-
-
-@pytest.mark.parametrize(
-    ("name", "options"), [("vertical", {"entities": True}), ("jsonl", {}), ("parquet", {})]
-)
-def test_what_thresher_exports_can_be_imported(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
-    (tmp_path / "crawled").mkdir()
-    crawled = make(tmp_path / "crawled", TEXTS)
-    exported = tmp_path / f"out{EXPORTS[name].suffix}.gz"
-    export(crawled, name, exported)
-    found = import_files(tmp_path / "corpus", [exported], language="cs", **options)
-    assert (found.documents, found.remarks) == (2, ())
-    first, _ = documents(tmp_path / "corpus")
-    assert first.meta["title"] == 'A "title" <i>'
-    assert "<" in words(first) if name == "vertical" else first.text == TEXTS[0]

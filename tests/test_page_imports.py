@@ -19,16 +19,16 @@ import zstandard
 
 import thresher
 from archives import arc, http, packed, page, paragraphs, record, response
+from exporting import make
 from importing import VERTICAL_EXAMPLE
-from test_formats import make
 from thresher.config import ConfigError
 from thresher.engine import imports as engine_imports
 from thresher.engine.imports import Hashes, import_files, import_pages
 from thresher.engine.inputs import address, page_format
 from thresher.engine.local import Readers
+from thresher.export.formats import export
 from thresher.query.update import update
 from thresher.store.corpus import CorpusError, Document
-from thresher.store.formats import export
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import Imported
 from thresher.store.pages import Figures, described, page_paths
@@ -252,7 +252,7 @@ def test_imported_pages_are_exported_indexed_and_found(tmp_path: Path) -> None:
         tmp_path, "a.warc.gz", packed(response("http://a.uk/7", page(7)), response("http://a.uk/8", page(8)))
     )
     corpus = thresher.open(tmp_path / "corpus")
-    assert export(corpus, "jsonl", tmp_path / "out.jsonl") == 2
+    assert export(corpus, "jsonl", tmp_path / "out.jsonl").documents == 2
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["url"] for line in lines] == ["http://a.uk/7", "http://a.uk/8"]
     assert update(tmp_path / "corpus", processes=1).added == 2

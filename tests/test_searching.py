@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import thresher
-from test_formats import TEXTS, make
+from exporting import TEXTS, make
 from thresher.cli import main
 from thresher.page import Block, LanguageShare, Metadata, Page, Reply, Verdict
 from thresher.query.update import update

@@ -120,7 +120,7 @@ class Pieces:
         }
         return Call(MAKE, arguments, deadline)
 
-    def keys(self) -> list[str]:
+    def all_keys(self) -> list[str]:
         """The keys of all results that are there."""
         return sorted(path.parent.name for path in self.folder.glob(f"*/*/{RECORD}"))
 

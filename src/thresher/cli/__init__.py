@@ -6,13 +6,15 @@ import os
 import sys
 
 from thresher.cli import (  # noqa: F401 - each adds its commands to the app
-    corpora,
     crawling,
     experiment,
+    exporting,
+    forgetting,
     importing,
     lab,
     languages,
     processing,
+    reading,
     sample,
     searching,
     seeds,

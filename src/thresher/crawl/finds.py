@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from thresher.config import Scope
 from thresher.crawl.scope import Gate
 from thresher.crawl.seen import Seen
 from thresher.page import Candidate, Link, Page, Via
+from thresher.store.forgotten import Forgotten
 from thresher.url import host as host_of
 from thresher.url import key
 
@@ -15,10 +18,12 @@ from thresher.url import key
 class Finds:
     """Lets every URL through once."""
 
-    def __init__(self, scope: Scope, seen: Seen) -> None:
+    def __init__(self, scope: Scope, seen: Seen, forgotten: Forgotten | None = None) -> None:
+        """What was forgotten is refused."""
         self._scope = scope
         self._seen = seen
         self._gate = Gate(scope)
+        self._forgotten = forgotten or Forgotten()
 
     def links(self, candidate: Candidate, page: Page) -> list[int]:
         """Places of the links that are to be followed and that nobody has seen; from now on they are seen."""
@@ -35,8 +40,20 @@ class Finds:
         """
         keys = [key(url) for url in urls]
         fresh = [place for place in self._seen.unseen(keys) if self._gate.admits(urls[place], source)]
+        if self._forgotten:
+            fresh = [place for place in fresh if not self.refuses(urls[place])]
         self._seen.add([keys[place] for place in fresh])
         return fresh
+
+    def without_forgotten(self, page: Page) -> Page:
+        """A page without its links to what is to stay forgotten: they are not written down again."""
+        if not self._forgotten or not any(self.refuses(link.url) for link in page.links):
+            return page
+        return replace(page, links=tuple(link for link in page.links if not self.refuses(link.url)))
+
+    def refuses(self, url: str) -> bool:
+        """Whether a URL is to stay forgotten."""
+        return self._forgotten.holds(url)
 
     def _may_follow(self, link: Link) -> bool:
         return not link.rel or ("nofollow" not in link.rel and (self._scope.feeds or "feed" not in link.rel))

@@ -40,6 +40,7 @@ from thresher.crawl.yields import Yields
 from thresher.engine.local import Readers
 from thresher.judge import age, judge
 from thresher.page import Candidate, Failure, Page, Reply
+from thresher.store import forgotten
 from thresher.url import canonical, key
 from thresher.url import host as host_of
 
@@ -66,7 +67,7 @@ class Crawl:
         state = self.ledger.state
         self.seen = Seen(state)
         self.yields = Yields(state)
-        self.finds = Finds(config.scope, self.seen)
+        self.finds = Finds(config.scope, self.seen, forgotten.load(directory))
         self.polite = Politeness(state, config.polite, clock)
         self.queues = Queues(state, config, self.yields, self.polite, goes_on=self.seen.count > 0)
         near = config.judge.near_duplicates
@@ -248,10 +249,16 @@ class Crawl:
             if isinstance(page, Failure):
                 self._finish(candidate, answer, Outcome("quarantined", page.reason, page.detail))
             else:
-                self._harvest(candidate, answer, page, rules)
+                self._harvest(candidate, answer, self.finds.without_forgotten(page), rules)
 
     async def _permission(self, candidate: Candidate, host: str) -> Robots | None:
         """The rules that allow this visit; None if it is not to be, or not now, which is settled here."""
+        if self.finds.refuses(
+            candidate.url
+        ):  # whoever wanted it forgotten was killed before the queues were empty
+            self._done(candidate)
+            self.frontier.free(host, time.monotonic())
+            return None
         if reason := self.queues.closed(host, under_way=self.frontier.under_way(host) - 1):
             self.frontier.close(host, reason)
             self._return(candidate, host, 0.0)
@@ -389,7 +396,8 @@ class Crawl:
         onward = replace(hop, source=candidate.url, via="redirect", weight=1.0, tries=0, spent=0)
         # Where a seed leads is a seed: many front pages only lead on to another host.
         self._queue([onward], None if candidate.depth == 0 else host_of(candidate.url))
-        self._finish(candidate, reply, Outcome("redirect", f"http {reply.status}", target))
+        told = "" if self.finds.refuses(target) else target
+        self._finish(candidate, reply, Outcome("redirect", f"http {reply.status}", told))
 
     async def _visit_robots(self, candidate: Candidate, host: str) -> None:
         """Spend the host's turn on robots.txt; the URL waits for the next one."""

@@ -94,6 +94,12 @@ class State:
             self._db.write(batch, self._synced)
         self._pending = {}
 
+    def compact(self) -> None:
+        """Leave nothing on disk of what was deleted."""
+        with _os_errors():
+            self._db.flush()
+            self._db.compact_range(None, None)
+
     def close(self) -> None:
         """Let go of the files; what was not committed is forgotten."""
         self._pending = {}

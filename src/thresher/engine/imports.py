@@ -23,7 +23,7 @@ from thresher.engine.local import Readers
 from thresher.judge import age, judge
 from thresher.page import Failure, Page, Verdict
 from thresher.store import corpus as corpora
-from thresher.store import imports
+from thresher.store import forgotten, imports
 from thresher.store.archives.replies import OTHER, REVISIT, Refused
 from thresher.store.importers.formats import check, format_of
 from thresher.store.importers.source import STDIN, ImportFault
@@ -118,6 +118,7 @@ class _Import:
         self._known = {file.sha256: file.path for file in before}
         self._sizes = {file.bytes for file in before}
         self._bench = Bench(config)
+        self._forgotten = forgotten.load(folder.parent)
         self._files: list[str] = []
         self._skipped: list[str] = []
         self._remarks: list[str] = []
@@ -218,6 +219,9 @@ class _Import:
             figures.reject(page.reason)
             if figures.rejected[page.reason] <= FAULTS_TOLD:
                 self._remarks.append(f"{page.url}: {page.reason} {page.detail}".strip())
+            return
+        if self._forgotten.holds(page.url):
+            figures.reject("forgotten")
             return
         verdict = self._bench.verdict(found, page)
         if not verdict.keep:

@@ -22,7 +22,18 @@ from thresher.store.corpus import Corpus, Document, documents
 from thresher.store.corpus import open as open_corpus
 from thresher.url import host
 
-OUTCOME_COLUMNS = ("url", "host", "bytes", "outcome", "reason", "detail", "depth", "source", "language")
+OUTCOME_COLUMNS = (
+    "seq",
+    "url",
+    "host",
+    "bytes",
+    "outcome",
+    "reason",
+    "detail",
+    "depth",
+    "source",
+    "language",
+)
 LISTINGS: tuple[Via, ...] = (
     "sitemap",
     "feed",
@@ -168,9 +179,10 @@ def _judged(corpus: Corpus, language: str) -> Iterator[tuple[Document, float | N
 
 def _twins(outcomes: pa.Table) -> Numbers:
     twins = np.arange(len(outcomes))
+    numbers = {seq: number for number, seq in enumerate(_column(outcomes, "seq"))}  # some may be forgotten
     for number, detail in enumerate(_column(outcomes, "detail")):
         if detail.startswith(TWIN):
-            twins[number] = twins[int(detail.removeprefix(TWIN))]
+            twins[number] = twins[numbers.get(int(detail.removeprefix(TWIN)), number)]
     return twins
 
 

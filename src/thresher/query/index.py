@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -127,6 +127,31 @@ def delete(writer: Writer, keys: Collection[int]) -> int:
             writer.delete(entry, fresh)
             count += len(fresh)
     return count
+
+
+def delete_where(writer: Writer, attributes: Sequence[str], is_meant: Callable[[str], bool]) -> int:
+    """Delete documents of which some attribute has a value that is meant."""
+    count = 0
+    for entry in writer.manifest.segments:
+        segment = writer.segment(entry)
+        table = segment.table(DOCUMENT)
+        meant = np.zeros(len(table), np.bool_)
+        for name in attributes:
+            if name in table.column_names:
+                meant |= np.array(
+                    [is_meant(value or "") for value in table.column(name).to_pylist()], np.bool_
+                )
+        fresh = np.setdiff1d(np.flatnonzero(meant), segment.deleted).astype(np.uint32)
+        if len(fresh):
+            writer.delete(entry, fresh)
+            count += len(fresh)
+    return count
+
+
+def purge(writer: Writer) -> None:
+    """Write every segment anew that has deleted documents: nothing of them is left."""
+    while worn := [entry for entry in writer.manifest.segments if entry.deleted]:
+        _merge(writer, (worn[0],), None)
 
 
 def due(manifest: Manifest) -> tuple[Entry, ...]:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections import deque
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from math import log2
 from typing import Any
 
@@ -18,15 +14,14 @@ import xxhash
 from msgspec import Struct
 
 from thresher import url
-from thresher.annotate.annotators import Ready, annotator
+from thresher.annotate import crowd
+from thresher.annotate.annotators import Ready
 from thresher.query.build import Source
 from thresher.query.manifest import IndexFault
 from thresher.store import imports
-from thresher.store.corpus import Corpus
-from thresher.store.formats import paragraphs
+from thresher.store.corpus import Corpus, paragraphs
 from thresher.store.lines import clean, closing, opening, token
 
-PORTION = 200_000  # letters of text that are annotated in one go
 WORST = 10.0  # Badness at which quality is half of what it would be
 LIGHT = ("url", "seq", "text_hash", "opt_out")  # columns that tell documents apart
 NEEDED = (
@@ -53,7 +48,7 @@ class Documents:
     ) -> None:
         self._corpus = corpus
         self._annotator = annotator
-        self._processes = processes or max((os.cpu_count() or 2) - 1, 1)
+        self._processes = processes
         self._opted_out = opted_out
 
     def keys(self) -> set[int]:
@@ -62,7 +57,7 @@ class Documents:
         for batch in self._corpus.batches("docs", LIGHT):
             found.update(key for key in self._keys(batch) if key is not None)
         for file in imports.files(self._corpus.directory):
-            found.update(_import_key(file, row) for row in range(file.rows))
+            found.update(_import_key(file, place) for place in file.places())
         return found
 
     def new(self, known: Container[int]) -> Iterator[Source]:
@@ -110,58 +105,26 @@ class Documents:
     # annotation
 
     def _annotated(self, texts: Iterable[Text], language: str) -> Iterator[Source]:
-        portions = _portions(texts)
-        first = next(portions, None)
-        if first is None:
-            return
-        ready = annotator(language, self._annotator or None)  # what is missing is told here, not by a process
-        if self._processes == 1:
-            for portion in _chain(first, portions):
-                yield from _sources(portion, ready)
-            return
-        yield from self._in_processes(_chain(first, portions), language)
-
-    def _in_processes(self, portions: Iterator[list[Text]], language: str) -> Iterator[Source]:
-        """Annotated by several processes, and in order."""
-        pending: deque[Future[list[Source]]] = deque()
-        context = multiprocessing.get_context("forkserver")
-        with ProcessPoolExecutor(
-            self._processes, context, initializer=_prepare, initargs=(language, self._annotator)
-        ) as pool:
-            try:
-                for portion in portions:
-                    pending.append(pool.submit(_annotate, portion))
-                    if len(pending) > 2 * self._processes:
-                        yield from pending.popleft().result()
-                while pending:
-                    yield from pending.popleft().result()
-            except BrokenProcessPool:
-                raise IndexFault(
-                    "a process that annotates died, perhaps for want of memory; go on with the same command, "
-                    "with fewer --processes"
-                ) from None
-            finally:
-                for future in pending:
-                    future.cancel()
+        try:
+            yield from crowd.annotated(
+                texts,
+                _source,
+                _letters,
+                language=language,
+                annotator_name=self._annotator,
+                processes=self._processes,
+            )
+        except crowd.CrowdFault as fault:
+            raise IndexFault(str(fault)) from None
 
 
-_READY: Ready | None = None  # of a process that annotates
+def _letters(text: Text) -> int:
+    return sum(map(len, text.paragraphs))
 
 
-def _prepare(language: str, name: str) -> None:
-    global _READY  # noqa: PLW0603 - a process has one
-    _READY = annotator(language, name or None)
-
-
-def _annotate(portion: list[Text]) -> list[Source]:
-    assert _READY
-    return list(_sources(portion, _READY))
-
-
-def _sources(portion: Sequence[Text], ready: Ready) -> Iterator[Source]:
-    for text in portion:
-        lines = b"".join(_lines(paragraph, ready) for paragraph in text.paragraphs)
-        yield Source(text.key, lines, ready.attributes, text.meta, text.dimensions)
+def _source(text: Text, ready: Ready) -> Source:
+    lines = b"".join(_lines(paragraph, ready) for paragraph in text.paragraphs)
+    return Source(text.key, lines, ready.attributes, text.meta, text.dimensions)
 
 
 def _lines(paragraph: str, ready: Ready) -> bytes:
@@ -175,37 +138,19 @@ def _lines(paragraph: str, ready: Ready) -> bytes:
     return b"".join(parts)
 
 
-def _portions(texts: Iterable[Text]) -> Iterator[list[Text]]:
-    portion, letters = [], 0
-    for text in texts:
-        portion.append(text)
-        letters += sum(map(len, text.paragraphs))
-        if letters >= PORTION:
-            yield portion
-            portion, letters = [], 0
-    if portion:
-        yield portion
-
-
-def _chain(first: list[Text], others: Iterator[list[Text]]) -> Iterator[list[Text]]:
-    yield first
-    yield from others
-
-
 # imports
 
 
-def _import_key(file: imports.ImportFile, row: int) -> int:
-    return _key(f"{','.join(file.sha256)}\0{row}")
+def _import_key(file: imports.ImportFile, place: int) -> int:
+    return _key(f"{','.join(file.sha256)}\0{place}")
 
 
 def _rows(file: imports.ImportFile, known: Container[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The key and the values of every document that is not known yet."""
-    row = 0
+    places = file.places()
     for batch in file.batches():
-        keys = [_import_key(file, row + number) for number in range(batch.num_rows)]
+        keys = [_import_key(file, place) for place in islice(places, batch.num_rows)]
         fresh = [number for number, key in enumerate(keys) if key not in known]
-        row += batch.num_rows
         if fresh:
             yield from zip([keys[number] for number in fresh], batch.take(fresh).to_pylist(), strict=True)
 

@@ -24,7 +24,7 @@ from thresher.store.pages import page_paths
 from thresher.store.segments import naming_of, read_stream, segment_path
 from thresher.store.tables import DOCS, SCHEMAS
 
-__all__ = ["Corpus", "CorpusError", "Document", "documents", "open"]
+__all__ = ["Corpus", "CorpusError", "Document", "documents", "open", "paragraphs"]
 
 # Rows of a sealed segment that are in memory at once: documents are long, links and outcomes are short.
 BATCH_ROWS = {"docs": 512, "pages": 512}
@@ -313,6 +313,20 @@ def documents(batch: pa.RecordBatch) -> Iterator[Document]:
         columns[name] = column.to_pylist() if record is None else _record_lists(column, record)
     columns["opt_out"] = [tuple(reasons or ()) for reasons in columns["opt_out"]]
     return map(Document, *columns.values())
+
+
+# C0 and C1 controls: they would break lines, tables and terminals.
+_CONTROLS_TO_SPACE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
+
+
+def paragraphs(text: str) -> list[str]:
+    """The lines of a text that are not blank, spaces made single, without control characters.
+
+    >>> paragraphs("One.\\n\\n Two\\x00 words. ")
+    ['One.', 'Two words.']
+    """
+    lines = [line if line.isprintable() else line.translate(_CONTROLS_TO_SPACE) for line in text.splitlines()]
+    return [" ".join(words) for line in lines if (words := line.split())]
 
 
 def _record_lists(column: pa.Array[Any], record: Callable[..., Any]) -> list[tuple[Any, ...]]:

@@ -13,9 +13,10 @@ So whatever happens in between, a row is there once or not at all.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 # Never through a symbolic link: nothing outside the corpus is written to.
@@ -51,6 +52,25 @@ def publish(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """A corpus for one process that writes at a time; the lock goes with the process, whatever its end."""
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            raise StoreError(
+                f"{directory} is in use by process {owner}; wait until that crawl or import is done, or stop it"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def adopt(directory: Path, committed: Mapping[str, int | None], naming: re.Pattern[str]) -> None:

@@ -6,13 +6,14 @@ all, and never twice.
 
 from __future__ import annotations
 
-import fcntl
 import os
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,8 +22,9 @@ from msgspec import Struct
 from thresher import config as configuration
 from thresher._version import __version__
 from thresher.config import Config, ConfigError
+from thresher.store import forgotten
 from thresher.store.corpus import CorpusError
-from thresher.store.files import sync_directory
+from thresher.store.files import locked, sync_directory
 from thresher.store.importers.document import Choices, Remarks
 from thresher.store.importers.formats import FORMATS, check, format_of
 from thresher.store.importers.source import ImportFault, Source, fingerprint
@@ -30,6 +32,8 @@ from thresher.store.importers.writer import NAMING, TEMPORARY, Input, Row, Write
 from thresher.store.pages import FOLDER, Figures
 from thresher.store.pages import TEMPORARY as TEMPORARY_PAGES
 
+NAMES = ("id", "url")  # of what a document is known by to those who want it forgotten
+TO_STAY_FORGOTTEN = "a document that is to stay forgotten, left out"
 NOT_AGAIN = "was imported before and is skipped; to import it anew, delete"
 
 
@@ -54,6 +58,12 @@ class ImportFile(Struct, frozen=True):
     sha256: tuple[str, ...]  # of the input files
     bytes: tuple[int, ...]
     rows: int
+    gaps: tuple[int, ...] = ()  # places of documents that were there once, and are forgotten
+
+    def places(self) -> Iterator[int]:
+        """For each row, which it was when the file was new: that is what a document is known by."""
+        gone = set(self.gaps)
+        return (place for place in range(self.rows + len(gone)) if place not in gone)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Its rows in portions that fit into memory; it is opened when the first is asked for."""
@@ -160,6 +170,7 @@ class _Import:
         self._known = {sha256: file.path for file in before for sha256 in file.sha256}
         self._sizes = {size for file in before for size in file.bytes}
         self._writer = Writer(self._folder, config.language)
+        self._forgotten = forgotten.load(folder.parent)
         self._figures: Counter[str] = Counter()
         self._skipped: list[str] = []
         self._remarks: list[str] = []
@@ -196,6 +207,9 @@ class _Import:
         name = ""
         try:
             for document in FORMATS[format_name](source, self._choices, remarks):
+                if self._is_forgotten(document.meta):
+                    remarks.add(TO_STAY_FORGOTTEN)
+                    continue
                 figures["documents"] += 1
                 figures["tokens"] += document.tokens or 0
                 if document.part == 1:
@@ -207,6 +221,9 @@ class _Import:
             self._writer.drop()
             raise
         return figures
+
+    def _is_forgotten(self, meta: dict[str, str]) -> bool:
+        return any(self._forgotten.holds(meta.get(name, "")) for name in NAMES)
 
     def close(self) -> None:
         """Make durable what is whole."""
@@ -244,6 +261,7 @@ def _described(path: Path) -> ImportFile:
                 tuple(told["sha256"].split(",")),
                 tuple(map(int, told["bytes"].split(","))),
                 file.metadata.num_rows,
+                tuple(map(int, filter(None, told.get("gaps", "").split(",")))),
             )
     except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
         raise CorpusError(
@@ -280,17 +298,7 @@ def corpus_for(directory: Path, language: str) -> Config:
 @contextmanager
 def folder_of(directory: Path) -> Iterator[Path]:
     """The folder of imports for one process at a time, without what a killed one left there."""
-    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
-            raise CorpusError(
-                f"{directory} is in use by process {owner}; wait until that crawl or import is done, or stop it"
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+    with locked(directory):
         folder = directory / FOLDER
         folder.mkdir(exist_ok=True)
         sync_directory(directory)
@@ -298,5 +306,38 @@ def folder_of(directory: Path) -> Iterator[Path]:
             if TEMPORARY.fullmatch(path.name) or TEMPORARY_PAGES.fullmatch(path.name):
                 path.unlink()
         yield folder
-    finally:
-        os.close(descriptor)
+
+
+def rewrite_without(file: ImportFile, gone: Callable[[Any, dict[Any, Any]], bool]) -> int:
+    """Write a file anew without some documents, told by their ids and what is known of them; how many there were.
+
+    The new file takes the place of the old one at once; one without documents stays, so that its input is known.
+    """
+    places, gaps = file.places(), list(file.gaps)
+    temporary = file.path.with_name(f"{file.path.name}.tmp")
+    with pq.ParquetFile(file.path) as old:
+        schema = old.schema_arrow
+    with temporary.open("wb") as out:
+        with pq.ParquetWriter(
+            out, schema, compression="zstd", use_dictionary=False, write_statistics=False, store_schema=False
+        ) as writer:
+            for batch in file.batches():
+                ids, known = (batch.column(name).to_pylist() for name in ("id", "meta"))
+                leaves = [gone(id, dict(meta or ())) for id, meta in zip(ids, known, strict=True)]
+                gaps += [
+                    place for place, left in zip(islice(places, len(leaves)), leaves, strict=True) if left
+                ]
+                kept = batch.filter(pa.array([not left for left in leaves], pa.bool_()))
+                if kept.num_rows:
+                    writer.write_table(pa.Table.from_batches([kept]), row_group_size=kept.num_rows)
+            told = {**(schema.metadata or {}), b"thresher.gaps": ",".join(map(str, sorted(gaps))).encode()}
+            stored = b64encode(schema.with_metadata(told).serialize()).decode()
+            writer.add_key_value_metadata({"ARROW:schema": stored})
+        out.flush()
+        os.fsync(out.fileno())
+    if len(gaps) == len(file.gaps):
+        temporary.unlink()
+        return 0
+    temporary.replace(file.path)
+    sync_directory(file.path.parent)
+    return len(gaps) - len(file.gaps)

@@ -7,7 +7,7 @@ the archive; saved pages that come together share one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +123,40 @@ class PageWriter:
     def abandon(self) -> None:
         """Leave nothing of it."""
         self._draft.abandon()
+
+
+def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The pages of a file, in portions that fit into memory."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield from file.iter_batches(
+                    row_groups=[group], columns=None if columns is None else list(columns)
+                )
+    except (pa.ArrowException, OSError) as fault:
+        raise StoreError(f"{path} cannot be read: {fault}; restore it") from fault
+
+
+def rewrite_without(path: Path, gone: Callable[[str], bool]) -> int:
+    """Write a file anew without the pages of some URLs; how many there were.
+
+    The new file takes the place of the old one at once; one without pages stays, so that its archive is known.
+    """
+    count = 0
+    known: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
+    draft = Draft(path, DOCS)
+    try:
+        for batch in batches(path):
+            leaves = [gone(url or "") for url in batch.column("url").to_pylist()]
+            count += sum(leaves)
+            kept = batch.filter(pa.array([not left for left in leaves], pa.bool_()))
+            if kept.num_rows:
+                draft.write(pa.Table.from_batches([kept]), kept.nbytes)
+        if not count:
+            draft.abandon()
+            return 0
+        draft.seal({name.decode(): value.decode() for name, value in known.items()})
+    except BaseException:
+        draft.abandon()
+        raise
+    return count

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 import struct
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, cast
@@ -33,6 +34,14 @@ _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"  # no time, no name: 
 _STORED_BLOCK = 0xFFFF  # the most that one deflate block holds uncompressed
 
 Kind = Literal["warcinfo", "response"]
+
+
+def file_name(number: int) -> str:
+    """
+    >>> file_name(7)
+    'thresher-00007.warc.gz'
+    """
+    return f"thresher-{number:05d}.warc.gz"
 
 
 class WarcError(StoreError):
@@ -94,7 +103,7 @@ class WarcWriter:
         self._file = AppendFile(self._path(self._number), length)
 
     def _path(self, number: int) -> Path:
-        return self._directory / f"thresher-{number:05d}.warc.gz"
+        return self._directory / file_name(number)
 
     @property
     def pending(self) -> int:
@@ -284,6 +293,45 @@ def records(path: Path, start: int = 0, end: int | None = None) -> Iterator[Reco
                 f"{path}: the record at {offset} is damaged: {error}; restore the file"
             ) from error
         offset += length
+
+
+def copy_without(path: Path, end: int, target: Path, dropped: Collection[int]) -> dict[int, int]:
+    """Write a file again without the records at some offsets; for each other record, where it was and where it is.
+
+    Of a file with no record left there is none. The new file is durable, but for its name.
+    """
+    places: dict[int, int] = {}
+    at = 0
+    with path.open("rb") as file, target.open("wb") as out:
+        for record in records(path, 0, end):
+            if record.kind == "warcinfo":
+                data = _renamed(record, target.name)
+            elif record.offset in dropped:
+                continue
+            else:
+                file.seek(record.offset)
+                data = file.read(record.length)
+                places[record.offset] = at
+            out.write(data)
+            at += len(data)
+        out.flush()
+        os.fsync(out.fileno())
+    if not places:
+        target.unlink()
+    return places
+
+
+def _renamed(info: Record, new: str) -> bytes:
+    """The first record of a file, with another name in it."""
+    fields = [
+        ("WARC-Type", "warcinfo"),
+        ("WARC-Record-ID", f"<urn:uuid:{uuid.uuid4()}>"),
+        ("WARC-Date", _date(info.fetched)),
+        ("WARC-Filename", new),
+        ("WARC-Block-Digest", _sha1(info.block)),
+        ("Content-Type", "application/warc-fields"),
+    ]
+    return _member(_warc_head(fields, len(info.block)) + info.block, b"", opaque=False)
 
 
 def _members(path: Path, start: int, end: int | None) -> Iterator[tuple[bytes, int]]:

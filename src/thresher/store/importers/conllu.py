@@ -13,6 +13,7 @@ from thresher.store.importers.source import ImportFault, Source
 ATTRIBUTES = ("word", "pos", "lemma", "xpos", "feats")
 COLUMNS = 10
 NOT_KNOWN = "_"
+OF_DOCUMENT = "meta::"  # begins the names of what is known of a document, as some corpora have it
 MOST_TOKENS = 10_000  # of a sentence that are gathered before they are stored; some files know no sentences
 
 _WORD = re.compile(r"[0-9]+")
@@ -73,6 +74,9 @@ class _Reader:
             self._end_sentence()
             self._body.close("p")
             self._body.open(structure("p", about))
+        elif equals and key.startswith(OF_DOCUMENT):
+            name = lines.clean_name(key.removeprefix(OF_DOCUMENT))
+            self._body.meta.setdefault(name, lines.clean(value))
         elif equals and key != "text":
             self._about["id" if key == "sent_id" else lines.clean_name(key)] = value
 

@@ -1,0 +1,60 @@
+"""The command that takes documents out of a corpus for good."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from thresher.cli.app import AsJson, Directory, Many, app, print_json, say
+
+WORDS = {
+    "documents": "documents",
+    "raw": "raw pages",
+    "outcomes": "outcomes",
+    "links": "links",
+    "waiting": "URLs that waited",
+    "imports": "imported documents",
+    "index": "documents of the index",
+    "seeds": "seeds",
+}
+
+
+@app.command
+def forget(
+    directory: Directory,
+    *,
+    url: Annotated[list[str] | None, Many] = None,
+    host: Annotated[list[str] | None, Many] = None,
+    domain: Annotated[list[str] | None, Many] = None,
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    json: AsJson = False,
+) -> None:
+    """Take documents out of a corpus for good: raw pages, text, links, queues, imports and index.
+
+    Example: thresher forget czech --url https://example.cz/diary --dry-run
+
+    They are not fetched or imported again. What was asked is kept in forgotten.jsonl. If the command is
+    interrupted, give it again.
+
+    Parameters
+    ----------
+    url
+        Pages, by their URLs; imported documents also by their ids.
+    host
+        All pages of these hosts.
+    domain
+        All pages of these domains, with all hosts under them.
+    dry_run
+        Only tell how much there is.
+    """
+    from thresher.forget import forget as remove
+    from thresher.store.forgotten import wish
+
+    found = remove(directory, wish(urls=url or (), hosts=host or (), domains=domain or ()), dry_run=dry_run)
+    counts = msgspec.structs.asdict(found)
+    if json:
+        print_json({**counts, "dry_run": dry_run})
+    told = [f"{count:,} {WORDS[name]}" for name, count in counts.items() if count]
+    say(f"{'to be forgotten' if dry_run else 'forgotten'}: {', '.join(told) or 'nothing was there'}")

@@ -1,0 +1,1 @@
+"""A corpus written for others: which documents, in which format, to which file."""

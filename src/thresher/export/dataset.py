@@ -1,0 +1,206 @@
+"""A folder as Hugging Face's datasets load it: Parquet files of about one size, and a card that tells of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from thresher._version import __version__
+from thresher.export.output import write_durably
+from thresher.export.selection import Selection, regrouped
+from thresher.store.tables import DOCS
+
+SHARD_BYTES = 500 << 20  # of a file, about: what the hub advises
+ROW_GROUP_BYTES = 32 << 20  # of text
+SHOWN_LICENCES = 50
+MOST_LICENCES = 10_000  # that are told apart; a crawl meets any number of made-up ones
+FIELDS = {
+    "url": "address of the page, or id of an imported document",
+    "host": "host of the page",
+    "domain": "registered domain of the host",
+    "fetched": "when the page was downloaded",
+    "language": "code of its main language",
+    "language_share": "share of the text that is in the language of the corpus",
+    "badness": "how far its frequent words are from those of the language; 0 is as expected, above 10 is poor",
+    "title": "title of the page",
+    "text": "main text without boilerplate; a line is a paragraph",
+    "license": "licence that the page links to as its own",
+    "opt_out": "how the publisher objects to its use for machine learning, if so",
+    "text_hash": "hash of the text",
+    "author": "author, as the page tells",
+    "published": "date of publication, as the page tells",
+    "modified": "date of the last change, as the page tells",
+    "site_name": "name of the site, as the page tells",
+}
+SCHEMA = pa.schema([DOCS.field(name) for name in FIELDS])
+SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"),
+         (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))  # fmt: skip
+_CREATIVE_COMMONS = re.compile(
+    r"https?://(?:www\.)?creativecommons\.org/(?:licenses/([a-z-]+)/(\d\.\d)|publicdomain/(zero|mark))",
+    re.IGNORECASE,
+)
+
+
+class _Tally:
+    """What the card tells of all documents together."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.text_bytes = 0
+        self.languages: Counter[str] = Counter()
+        self.licences: Counter[str] = Counter()
+        self.first: datetime | None = None
+        self.last: datetime | None = None
+
+    def add(self, table: pa.Table) -> None:
+        self.rows += table.num_rows
+        self.text_bytes += sum(len((text or "").encode()) for text in table.column("text").to_pylist())
+        self.languages.update(code for code in table.column("language").to_pylist() if code)
+        for licence in table.column("license").to_pylist():
+            known = licence in self.licences or len(self.licences) < MOST_LICENCES
+            self.licences[(licence or "") if known else "others"] += 1
+        times = [time for time in table.column("fetched").to_pylist() if time]
+        if times:
+            self.first = min([*times, *([self.first] if self.first else [])])
+            self.last = max([*times, *([self.last] if self.last else [])])
+
+
+def write_dataset(selection: Selection, folder: Path) -> int:
+    """Parquet files and README.md in an empty folder."""
+    data = folder / "data"
+    data.mkdir()
+    tally = _Tally()
+    shards = _write_shards(selection, data, tally)
+    for number, path in enumerate(shards):
+        path.rename(data / f"train-{number:05d}-of-{len(shards):05d}.parquet")
+    write_durably(folder / "README.md", card(selection, tally).encode())
+    return tally.rows
+
+
+def _write_shards(selection: Selection, data: Path, tally: _Tally) -> list[Path]:
+    """Files that are numbered, but do not tell yet how many they are; one at least."""
+    shards: list[Path] = []
+    groups = regrouped(selection.rows(), ROW_GROUP_BYTES)
+    more = True
+    while more:
+        shards.append(data / f"{len(shards):05d}")
+        with shards[-1].open("wb") as out:
+            with pq.ParquetWriter(out, SCHEMA, compression="zstd") as writer:
+                more = _fill(writer, groups, out, tally)
+            out.flush()
+            os.fsync(out.fileno())
+    return shards
+
+
+def _fill(writer: pq.ParquetWriter, groups: Iterator[pa.Table], out: Any, tally: _Tally) -> bool:
+    """Write row groups until the file is full; False if there are no more."""
+    for group in groups:
+        table = group.select(list(FIELDS))
+        tally.add(table)
+        writer.write_table(table, row_group_size=table.num_rows)
+        if out.tell() >= SHARD_BYTES:
+            return True
+    return False
+
+
+def card(selection: Selection, tally: _Tally) -> str:
+    """The card: what machines look for in front, then what people want to know."""
+    config = selection.corpus.config
+    languages = sorted(tally.languages) or [config.language]
+    licences = sorted({_licence_id(name) for name in tally.licences}) or ["unknown"]
+    name = f"Web corpus: {', '.join(languages)}"
+    front = [
+        "---",
+        *_yaml_list("language", languages),
+        *_yaml_list("license", licences),
+        f"pretty_name: {_quoted(name)}",
+        *_yaml_list("size_categories", [_size(tally.rows)]),
+        *_yaml_list("task_categories", ["text-generation"]),
+        "configs:",
+        "- config_name: default",
+        "  data_files:",
+        "  - split: train",
+        "    path: data/train-*",
+        "---",
+    ]
+    fields = [f"| `{field}` | {DOCS.field(field).type} | {what} |" for field, what in FIELDS.items()]
+    body = [
+        f"# {name}",
+        f"{tally.rows:,} documents with {tally.text_bytes:,} bytes of text.{_period(tally)}",
+        "## How it was made",
+        f"Crawled and written by thresher {__version__}, for texts in `{config.language}`, with robots.txt obeyed "
+        f"and boilerplate removed. {_choices(selection)}".rstrip(),
+        *_left_out(selection),
+        "## Languages",
+        "\n".join([f"- `{code}`: {count:,} documents" for code, count in _most(tally.languages)]) or "None.",
+        "## Licences",
+        "The texts are the work of their authors. What pages say of their licences:",
+        "\n".join([f"- {_one_line(name) or 'nothing'}: {count:,} documents"
+                   for name, count in _most(tally.licences)[:SHOWN_LICENCES]]) or "None.",
+        "## Fields",
+        "\n".join(["| field | type | what it is |", "| --- | --- | --- |", *fields]),
+    ]  # fmt: skip
+    return "\n".join(front) + "\n\n" + "\n\n".join(body) + "\n"
+
+
+def _choices(selection: Selection) -> str:
+    """What was asked of the documents."""
+    asked = msgspec.to_builtins(selection.choice)
+    told = [
+        f"{name} = {value}" for name, value in asked.items() if value not in (None, "", 0.0, False, [], ())
+    ]
+    return f"Chosen were documents with {_one_line('; '.join(told))}." if told else ""
+
+
+def _left_out(selection: Selection) -> list[str]:
+    reasons = [f"- {reason}: {count:,}" for reason, count in _most(selection.left_out)]
+    return ["Documents that were left out, by reason:", "\n".join(reasons)] if reasons else []
+
+
+def _period(tally: _Tally) -> str:
+    if not tally.first or not tally.last:
+        return ""
+    return f" Pages were downloaded between {tally.first.date()} and {tally.last.date()}."
+
+
+def _most(counts: Counter[str]) -> list[tuple[str, int]]:
+    """The most frequent first, equals by name: in the same order each time."""
+    return sorted(
+        ((name, count) for name, count in counts.items() if count), key=lambda one: (-one[1], one[0])
+    )
+
+
+def _licence_id(name: str) -> str:
+    """The hub's name for a licence."""
+    found = _CREATIVE_COMMONS.match(name)
+    if not found:
+        return "other" if name else "unknown"
+    if found[3]:
+        return "cc0-1.0" if found[3].lower() == "zero" else "other"
+    return f"cc-{found[1].lower()}-{found[2]}"
+
+
+def _size(rows: int) -> str:
+    return next((name for most, name in SIZES if rows < most), "n>1T" if rows >= 10**12 else "1B<n<10B")
+
+
+def _yaml_list(name: str, values: list[str]) -> list[str]:
+    return [f"{name}:", *(f"- {_quoted(value)}" for value in values)]
+
+
+def _quoted(text: str) -> str:
+    """A string of JSON is one of YAML, whatever is in it; `no` is Norwegian then, and not false."""
+    return msgspec.json.encode(text).decode()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:300]

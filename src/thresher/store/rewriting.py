@@ -1,0 +1,160 @@
+"""Files of a corpus written anew without some of what they have, beside the old ones, which count until a commit.
+
+Nothing here touches a file that is committed. New files get numbers that nobody had, in the order of the old ones;
+those that need no change get another name for the same bytes. Whoever commits the new names deletes the old ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from thresher.store import warc
+from thresher.store.files import numbered, sync_directory
+from thresher.store.segments import naming_of, read_stream, row_groups, segment_path
+
+Lengths = dict[str, int | None]
+Edit = Callable[[pa.RecordBatch], pa.RecordBatch]
+BATCH_ROWS = 4_096
+
+
+class Moved(Struct, frozen=True):
+    """A WARC file that was written anew: where its records are now."""
+
+    name: str  # of the new file
+    old: np.ndarray  # offsets, sorted
+    new: np.ndarray
+
+
+def rewrite_warcs(
+    directory: Path, files: Mapping[str, int | None], dropped: Mapping[str, set[int]]
+) -> tuple[Lengths, dict[str, Moved]]:
+    """WARC files without the records at some offsets; what to commit, and where the other records went."""
+    lengths: Lengths = dict(files)
+    if not dropped:
+        return lengths, {}
+    number = max(place for place, _ in numbered(files, warc.NAMING))
+    moved: dict[str, Moved] = {}
+    for name, length in files.items():
+        path = directory / name
+        if length is not None:  # it is not to grow any more: its number is not the last one now
+            os.truncate(path, length)
+            lengths[name] = None
+        if name not in dropped:
+            continue
+        number += 1
+        new = directory / warc.file_name(number)
+        places = warc.copy_without(path, path.stat().st_size, new, dropped[name])
+        del lengths[name]
+        if places:
+            lengths[new.name] = None
+        old, fresh = (np.array(offsets, np.int64) for offsets in (list(places), list(places.values())))
+        moved[name] = Moved(new.name, old, fresh)
+    sync_directory(directory)
+    return lengths, moved
+
+
+def relocated(batch: pa.RecordBatch, moved: Mapping[str, Moved]) -> pa.RecordBatch:
+    """Rows that tell where their raw pages are, with the places of now."""
+    if not moved or "warc_file" not in batch.schema.names:
+        return batch
+    names: list[Any] = batch.column("warc_file").to_pylist()
+    if moved.keys().isdisjoint(names):
+        return batch
+    offsets: list[Any] = batch.column("warc_offset").to_pylist()
+    for row, name in enumerate(names):
+        if (to := moved.get(name)) is not None:
+            place = int(np.searchsorted(to.old, offsets[row]))
+            is_there = place < len(to.old) and to.old[place] == offsets[row]
+            names[row], offsets[row] = (to.name, int(to.new[place])) if is_there else (None, None)
+    return _with(batch, warc_file=names, warc_offset=offsets)
+
+
+def _with(batch: pa.RecordBatch, **columns: list[Any]) -> pa.RecordBatch:
+    arrays = [
+        pa.array(columns[field.name], field.type) if field.name in columns else batch.column(field.name)
+        for field in batch.schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+
+def blanked(batch: pa.RecordBatch, column: str, rows: pa.Array[Any]) -> pa.RecordBatch:
+    """A column of texts with nothing in some rows."""
+    values: Any = batch.column(column)
+    return _with(batch, **{column: pc.if_else(rows, "", values).to_pylist()})
+
+
+def rewrite_table(directory: Path, files: Mapping[str, int | None], edit: Edit) -> Lengths:
+    """The segments of a table with every batch edited, those without a change as they are; what to commit."""
+    naming = naming_of(directory.name)
+    kinds = {number: "parquet" if length is None else "arrows" for number, length in numbered(files, naming)}
+    lengths: Lengths = {}
+    following = max(kinds, default=0) + 1
+    renumber = False  # from the first one that changes on, so that their order stays
+    for number, length in numbered(files, naming):
+        path = segment_path(directory, number, kinds[number])
+        changes = _changes(path, length, edit)
+        renumber |= changes
+        if not renumber:
+            lengths[path.name] = length
+            continue
+        target = segment_path(directory, following, "parquet" if changes else kinds[number])
+        following += 1
+        if changes:
+            _write(path, length, target, edit)
+        else:
+            _give_another_name(path, target)
+        lengths[target.name] = None if changes else length
+    if renumber:
+        sync_directory(directory)
+    return lengths
+
+
+def _changes(path: Path, length: int | None, edit: Edit) -> bool:
+    return any(edit(batch) is not batch for batch in segment_batches(path, length))
+
+
+def segment_batches(path: Path, length: int | None) -> Iterator[pa.RecordBatch]:
+    """The batches of a segment, with all columns that it has."""
+    if length is not None:
+        yield from read_stream(path, length)
+        return
+    with pq.ParquetFile(path) as file:
+        yield from file.iter_batches(BATCH_ROWS)
+
+
+def _write(path: Path, length: int | None, target: Path, edit: Edit) -> None:
+    batches = segment_batches(path, length)
+    first = next(batches)
+    temporary = target.with_name(f"{target.name}.tmp")
+    with temporary.open("wb") as out:
+        with pq.ParquetWriter(out, first.schema, compression="zstd") as writer:
+            for group in row_groups(edit(batch) for batch in _chain(first, batches)):
+                writer.write_table(group, row_group_size=group.num_rows)
+        out.flush()
+        os.fsync(out.fileno())
+    temporary.rename(target)
+
+
+def _chain(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from others
+
+
+def _give_another_name(path: Path, target: Path) -> None:
+    target.unlink(missing_ok=True)  # of one that was killed
+    try:
+        os.link(path, target)
+    except OSError:  # a file system without links
+        shutil.copyfile(path, target)
+        with target.open("rb") as copy:
+            os.fsync(copy.fileno())

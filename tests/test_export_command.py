@@ -1,0 +1,104 @@
+"""The commands export and forget, as people give them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from exporting import TEXTS, make
+from test_cli import run
+from thresher.cli.exporting import FormatName
+from thresher.export.formats import FORMATS
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    (tmp_path / "corpus").mkdir()
+    make(tmp_path / "corpus", TEXTS)
+    return tmp_path
+
+
+def export(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run("export", "corpus", *arguments, cwd=where)
+
+
+def test_the_command_knows_every_format() -> None:
+    assert get_args(FormatName) == tuple(FORMATS)
+
+
+def test_export_tells_how_many_were_left_out_and_why(corpus: Path) -> None:
+    done = export(corpus, "--format", "vertical", "-o", "out.vert.zst", "--json", "--processes", "1")
+    assert json.loads(done.stdout) == {
+        "documents": 2,
+        "left_out": {"opted out": 1},
+        "attributes": ["word", "lemma"],
+        "output": "out.vert.zst",
+    }
+    assert "2 of 3 documents written" in done.stderr
+    assert "left out: 1 × opted out" in done.stderr
+    assert "--entities --attributes word,lemma" in done.stderr
+    again = run(
+        "import",
+        "again",
+        "out.vert.zst",
+        "--lang",
+        "cs",
+        "--entities",
+        "--attributes",
+        "word,lemma",
+        cwd=corpus,
+    )
+    assert "2 documents with" in again.stderr
+
+
+def test_every_option_reaches_the_export(corpus: Path) -> None:
+    options = [
+        "--lang",
+        "cs",
+        "--min-language-share",
+        "0.5",
+        "--host",
+        "a.cz",
+        "*.b.cz",
+        "--tld",
+        "cz",
+        "--opted-out",
+    ]
+    options += ["--from", "2026", "--to", "2026-12", "--annotator", "plain"]
+    done = export(corpus, "--format", "conllu", *options)
+    assert done.stdout.startswith("# newdoc id = http://a.cz/0")
+    assert "3 of 3 documents" in done.stderr
+    for option in (["--max-badness", "10"], ["--license", "by"], ["--lang", "de"]):
+        assert "0 of 3" in export(corpus, "--format", "txt", *option).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--format", "xml"], "xml"),
+        (["--format", "huggingface"], "-o FOLDER"),
+        (["--format", "txt", "--from", "yesterday"], "no date; try"),
+        (["--format", "txt", "--lang", "xx-nonsense"], "unknown language"),
+    ],
+)
+def test_a_mistake_is_told_with_its_cure(corpus: Path, arguments: list[str], complaint: str) -> None:
+    done = export(corpus, *arguments)
+    assert done.returncode == 2 or "xml" in arguments
+    assert complaint in done.stderr + done.stdout
+
+
+def test_forget_tells_what_it_found(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "1", "text": "a"}\n{"url": "https://b.cz/x", "text": "b"}\n')
+    run("import", "corpus", "a.jsonl", "--lang", "cs", cwd=tmp_path)
+    told = run("forget", "corpus", "--host", "b.cz", "--dry-run", "--json", cwd=tmp_path)
+    assert json.loads(told.stdout)["imports"] == 1
+    assert "to be forgotten: 1 imported documents" in told.stderr
+    assert "forgotten: 1 imported documents" in run("forget", "corpus", "--host", "b.cz", cwd=tmp_path).stderr
+    assert "nothing was there" in run("forget", "corpus", "--host", "b.cz", cwd=tmp_path).stderr
+    assert len((tmp_path / "corpus" / "forgotten.jsonl").read_text().splitlines()) == 2
+    done = run("forget", "corpus", cwd=tmp_path)
+    assert (done.returncode, "Give --url, --host or --domain" in done.stderr) == (2, True)
