@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 import thresher
 from invariants import SETTINGS, check_books, check_crawl, start
 from thresher.config import ConfigError, parse
-from thresher.crawl.answers import age
 from thresher.crawl.cycles import good_places
 from thresher.crawl.ending import Ending
 from thresher.crawl.start import crawl
+from thresher.judge import age
 from thresher.lab.toyweb import Server, ToyWeb, reachable, serve, truth
 from thresher.page import Reply
 
