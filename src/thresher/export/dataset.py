@@ -42,8 +42,8 @@ FIELDS = {
     "site_name": "name of the site, as the page tells",
 }
 SCHEMA = pa.schema([DOCS.field(name) for name in FIELDS])
-SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"),
-         (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))  # fmt: skip
+SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B",
+         "10B<n<100B", "100B<n<1T", "n>1T")  # fmt: skip
 _CREATIVE_COMMONS = re.compile(
     r"https?://(?:www\.)?creativecommons\.org/(?:licenses/([a-z-]+)/(\d\.\d)|publicdomain/(zero|mark))",
     re.IGNORECASE,
@@ -190,7 +190,12 @@ def _licence_id(name: str) -> str:
 
 
 def _size(rows: int) -> str:
-    return next((name for most, name in SIZES if rows < most), "n>1T" if rows >= 10**12 else "1B<n<10B")
+    """The hub's name for so many rows.
+
+    >>> _size(999), _size(1_000), _size(10**14)
+    ('n<1K', '1K<n<10K', 'n>1T')
+    """
+    return SIZES[min(max(len(str(rows)) - 3, 0), len(SIZES) - 1)]
 
 
 def _yaml_list(name: str, values: list[str]) -> list[str]:

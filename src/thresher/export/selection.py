@@ -210,7 +210,8 @@ def _page_meta(page: Mapping[str, Any]) -> dict[str, str]:
 
 def _import_meta(values: Mapping[str, Any], file: ImportFile) -> dict[str, str]:
     known = dict(values["meta"] or ())
-    return {"id": values["id"], "source": values["source"], "language": file.language, **known}
+    found = {"id": values["id"], "source": values["source"], "language": file.language, **known}
+    return {name: value for name, value in found.items() if value}
 
 
 def _row(values: Mapping[str, Any], file: ImportFile) -> dict[str, Any]:

@@ -37,7 +37,8 @@ Kind = Literal["warcinfo", "response"]
 
 
 def file_name(number: int) -> str:
-    """
+    """The name of a file by its number.
+
     >>> file_name(7)
     'thresher-00007.warc.gz'
     """
