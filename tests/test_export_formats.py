@@ -36,7 +36,8 @@ from thresher.store.tables import DOCS
 TEI = f"{{{tei.NAMESPACE}}}"
 # Texts with all that could break a format, beside any other.
 ODD = "ab .<>&\"'\t\n_#=|-—éй漢。🙂\u00ad\u200b\ufeff\u2028\x85\x00"
-TEXT = st.text(st.one_of(st.sampled_from(ODD), st.characters()))
+# Halves of surrogate pairs never get into a corpus.
+TEXT = st.text(st.one_of(st.sampled_from(ODD), st.characters(exclude_categories=["Cs"])))
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ import zstandard
 from importing import VERTICAL_EXAMPLE, bring, check, words
 from thresher.config import ConfigError, load
 from thresher.store.corpus import CorpusError
+from thresher.store.files import StoreError
 from thresher.store.importers import writer
 from thresher.store.importers.formats import FORMATS, SUFFIXES
 from thresher.store.importers.source import ImportFault
@@ -350,7 +351,7 @@ def test_a_corpus_in_use_says_by_whom(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("4711\n")
         lock.flush()
-        with pytest.raises(CorpusError, match=r"corpus is in use by process 4711; wait"):
+        with pytest.raises(StoreError, match=r"corpus is in use by process 4711; wait"):
             bring(tmp_path, "b.txt", b"One.")
     assert bring(tmp_path, "b.txt", b"One.").documents == 1
 
