@@ -7,7 +7,7 @@ from functools import cache
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.annotate import annotators
@@ -64,7 +64,6 @@ def test_every_annotator_keeps_the_contract(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ANNOTATORS)
-@settings(deadline=None)  # a library may have to be loaded
 @given(
     text=st.lists(st.text(max_size=6) | st.sampled_from([text for _, text in SAMPLES.values()])).map(" ".join)
 )

@@ -330,7 +330,7 @@ FILES = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(FILES), st.integers(0, 2**32))
 def test_no_damage_makes_the_reader_raise_hang_or_invent(data: bytes, seed: int) -> None:
     chance = random.Random(seed)

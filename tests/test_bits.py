@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.query import bits, columns, planes, postings
@@ -12,7 +12,6 @@ from thresher.query.planes import pack_planes
 from thresher.query.postings import pack_postings
 
 positions = st.sets(st.integers(0, 299), max_size=40)
-UNTIMED = settings(deadline=None)  # kernels may have to be compiled
 
 
 def as_bits(members: set[int], size: int = 300) -> np.ndarray:
@@ -21,7 +20,6 @@ def as_bits(members: set[int], size: int = 300) -> np.ndarray:
     return made
 
 
-@UNTIMED
 @given(positions, st.integers(0, 128))
 def test_what_goes_in_comes_out_in_order(members: set[int], start: int) -> None:
     made = as_bits(members)
@@ -29,7 +27,6 @@ def test_what_goes_in_comes_out_in_order(members: set[int], start: int) -> None:
     assert bits.count(made) == len(members)
 
 
-@UNTIMED
 @given(positions, st.integers(0, 90), st.integers(0, 90), st.integers(1, 300))
 def test_earlier_positions_have_a_member_some_steps_ahead(
     members: set[int], least: int, more: int, size: int
@@ -41,7 +38,6 @@ def test_earlier_positions_have_a_member_some_steps_ahead(
     assert bits.members(found).tolist() == expected
 
 
-@UNTIMED
 @given(
     st.lists(st.tuples(st.integers(0, 300), st.integers(0, 90))), st.integers(0, 150), st.integers(150, 300)
 )
@@ -56,7 +52,6 @@ def test_stretches_are_filled(stretches: list[tuple[int, int]], start: int, end:
     assert bits.members(made, start).tolist() == sorted(expected)
 
 
-@UNTIMED
 @given(
     st.lists(st.integers(0, 5) | st.integers(0, 700), max_size=300),
     st.sets(st.integers(0, 700), max_size=200),
@@ -85,7 +80,6 @@ def test_every_way_to_find_types_finds_the_same(
     assert bits.members(listed, start).tolist() == expected
 
 
-@UNTIMED
 @given(
     st.lists(st.integers(0, 19), max_size=300),
     st.sets(st.integers(0, 7)),
@@ -106,7 +100,6 @@ def test_planes_find_the_values_of_types(
     assert bits.members(found, start).tolist() == expected
 
 
-@UNTIMED
 @given(
     st.lists(st.integers(0, 5) | st.integers(0, 700), min_size=1, max_size=300),
     st.sets(st.integers(0, 700), max_size=300),
@@ -130,7 +123,6 @@ def test_asking_at_candidates_leaves_those_with_a_wanted_type_at_a_distance(
     assert bits.members(kept).tolist() == expected
 
 
-@UNTIMED
 @given(
     st.lists(st.integers(0, 5) | st.integers(0, 700), max_size=300),
     st.tuples(st.integers(0, 9), st.integers(0, 9)),
@@ -179,7 +171,6 @@ def test_tokens_are_compared_across_all_that_is_at_hand_at_a_time() -> None:
     assert bits.members(found).tolist() == list(range(size - 3))
 
 
-@UNTIMED
 @given(st.lists(positions, max_size=8), st.integers(0, 300))
 def test_a_number_tells_which_sets_a_position_is_in(sets: list[set[int]], size: int) -> None:
     told = bits.numbers([as_bits(one) for one in sets], size)

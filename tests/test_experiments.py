@@ -275,7 +275,7 @@ def test_the_papers_figures_are_the_papers() -> None:
 # thresholds
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([*thresholds.RULES, "0.3"]),

@@ -352,7 +352,7 @@ def there_and_back(crawled: Corpus, name: str, directory: Path, packed: str = ""
     return list(documents(directory / "corpus"))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(["vertical", "conllu", "tei"]), TEXT)
 def test_any_tokens_come_back(name: str, text: str) -> None:
     with tempfile.TemporaryDirectory() as directory:

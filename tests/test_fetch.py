@@ -674,7 +674,7 @@ def test_chunks_win_over_a_length():
     assert [reply.body for reply in replies] == [b"hi", b"hi"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.one_of(
         st.binary(max_size=300),

@@ -260,4 +260,4 @@ class AppendFileLife(RuleBasedStateMachine):
 
 
 TestAppendFileLife = AppendFileLife.TestCase
-TestAppendFileLife.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestAppendFileLife.settings = settings(max_examples=40, stateful_step_count=30)

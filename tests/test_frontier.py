@@ -382,4 +382,4 @@ class FrontierMachine(RuleBasedStateMachine):
 
 
 TestFrontierMachine = FrontierMachine.TestCase
-TestFrontierMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestFrontierMachine.settings = settings(max_examples=60, stateful_step_count=40)

@@ -21,7 +21,7 @@ from thresher.query.lexicon import texts
 from thresher.query.manifest import FOLDER, IndexFault, Manifest, Writer, read, writing
 from thresher.query.segment import DOCUMENT, Segment
 
-UNTIMED = settings(deadline=None, max_examples=30)  # kernels may have to be compiled
+FEW = settings(max_examples=30)
 
 
 def words(segment: Segment) -> list[str]:
@@ -35,7 +35,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@UNTIMED
+@FEW
 @given(corpus=documents, run=st.integers(1, 60))
 def test_segments_merged_are_the_segment_of_all_documents(
     corpus: Documents, run: int, tmp_path_factory: pytest.TempPathFactory
@@ -52,7 +52,7 @@ def test_segments_merged_are_the_segment_of_all_documents(
     assert words(first) == plain(corpus).columns["word"]
 
 
-@UNTIMED
+@FEW
 @given(
     corpus=documents,
     qualities=st.lists(st.sampled_from([0.1, 0.5, 0.9]), min_size=4, max_size=4),
@@ -85,7 +85,7 @@ def test_the_best_documents_come_first(
         ]
 
 
-@UNTIMED
+@FEW
 @given(corpus=documents, gone=st.sets(st.integers(0, 3)), run=st.integers(1, 60))
 def test_what_is_deleted_is_not_found_and_leaves_nothing_behind(
     corpus: Documents, gone: set[int], run: int, tmp_path_factory: pytest.TempPathFactory

@@ -175,7 +175,7 @@ ENTRIES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(ENTRIES, min_size=1, max_size=30), st.integers(1, 3), st.integers(1, 8))
 def test_both_forms_give_what_counting_by_hand_gives(
     rows: list[dict[str, Any]], per_host: int, most: int

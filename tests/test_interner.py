@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.query.interner import Interner
@@ -16,7 +16,6 @@ LINES = st.one_of(
 )
 
 
-@settings(deadline=None)  # kernels may have to be compiled
 @given(st.lists(st.lists(LINES, max_size=60), max_size=4))
 def test_every_line_has_the_number_of_its_first_like(texts: list[list[str]]) -> None:
     interner = Interner()

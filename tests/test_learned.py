@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.config import ConfigError, Policy, PolicyName
@@ -95,7 +95,6 @@ def test_urls_share_keys_with_those_they_are_like() -> None:
     assert len(words & set(keys("http://b.de/zpravy/")[at.WORDS : at.GRAMS])) == 1
 
 
-@settings(deadline=None)  # kernels may have to be compiled
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=60), min_size=1, max_size=6))
 def test_any_url_can_be_taken_apart_and_those_beside_it_do_not_matter(parts: list[str]) -> None:
     urls = [url for part in parts if (url := canonical(f"http://{part}", "http://a.cz/"))]

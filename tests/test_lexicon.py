@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.query.expressions import ExpressionError
@@ -33,7 +33,6 @@ def whole(values: list[str], expression: str) -> list[str]:
     return [value for value, is_match in zip(values, told, strict=True) if is_match]
 
 
-@settings(deadline=None)  # kernels may have to be compiled
 @given(st.lists(WORDS, max_size=30), expressions)
 def test_an_expression_finds_all_that_it_matches(words: list[str], expression: str) -> None:
     lexicon = build(sorted(set(words)))
@@ -47,7 +46,6 @@ def test_what_is_matched_has_what_the_expression_needs(words: list[str], express
         assert all(part in f"{FIRST}{word}{LAST}" for part in needs(expression))
 
 
-@settings(deadline=None)
 @given(st.lists(WORDS, max_size=20), WORDS)
 def test_values_are_found_by_themselves_and_by_their_beginnings(words: list[str], sought: str) -> None:
     lexicon = build(sorted(set(words)))
@@ -58,7 +56,6 @@ def test_values_are_found_by_themselves_and_by_their_beginnings(words: list[str]
     assert ordered[start:end] == [word for word in ordered if word.startswith(sought)]
 
 
-@settings(deadline=None)
 @given(st.lists(WORDS, max_size=20), WORDS)
 def test_a_literal_is_no_expression(words: list[str], literal: str) -> None:
     lexicon = build(sorted({*words, literal}))
@@ -137,7 +134,6 @@ def test_an_expression_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPat
         matching(build(["a" * 40]), Text(r"((a|aa)+)+\1b"))
 
 
-@settings(deadline=None)
 @given(st.lists(WORDS, max_size=40), expressions, st.sampled_from(["", "c", "d", "cd"]), st.data())
 def test_of_some_values_all_are_found_that_match(
     words: list[str], expression: str, flags: str, data: st.DataObject

@@ -171,7 +171,7 @@ def expected(corpus: Corpus, query: str, strategy: tree.Strategy) -> list[tuple[
 
 
 SLOW = settings(
-    deadline=None,  # kernels may have to be compiled
+    # kernels may have to be compiled
     suppress_health_check=[
         HealthCheck.too_slow,
         HealthCheck.filter_too_much,

@@ -78,7 +78,7 @@ def test_documents_too_short_to_tell_all_stay() -> None:
     assert list(drop([["Too short", "to tell"], ["Too short", "to tell"], [], []])) == [False] * 4
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.text(max_size=40), max_size=3), max_size=6))
 def test_any_documents_have_an_answer_and_exact_copies_go(documents: list[list[str]]) -> None:
     found = list(drop(documents + documents))
@@ -108,7 +108,7 @@ def test_who_does_the_pieces_makes_no_difference_and_what_is_done_is_not_done_ag
     assert isinstance(report(outputs).hosts["a.example"], Lost)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 1 << 30))
 def test_clusters_are_the_parts_that_pairs_connect(
     tmp_path_factory: pytest.TempPathFactory, documents: int, many: int, seed: int

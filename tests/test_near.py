@@ -79,7 +79,7 @@ PARAGRAPHS = st.lists(st.sampled_from(["a", "b", "c", "字"]), max_size=25).map(
 DOCUMENTS = st.lists(st.lists(PARAGRAPHS, max_size=4), max_size=25)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     documents=DOCUMENTS,
     share=st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]),
@@ -131,7 +131,7 @@ def test_short_paragraphs_go_with_the_next_that_is_not() -> None:
     assert found == [[False], [True, True, False, False, False], [False], []]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.text(max_size=60), max_size=3), max_size=5))
 def test_any_text_has_an_answer(documents: list[list[str]]) -> None:
     assert list(map(len, drop(documents))) == list(map(len, documents))
@@ -231,7 +231,7 @@ def test_a_shard_is_not_read_again_if_nothing_changed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "shard"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 99), memory=st.integers(1 << 12, 1 << 17))
 def test_ranges_of_hashes_leave_none_out_and_none_overlap(
     tmp_path_factory: pytest.TempPathFactory, seed: int, memory: int

@@ -94,7 +94,7 @@ def slow_runs(text: str) -> list[tuple[str, ...]]:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.text("aéAÉ1 ,.-“字か\U00020000ไา", max_size=80), max_size=6))
 def test_two_runs_have_one_hash_if_and_only_if_their_words_are_the_same(texts: list[str]) -> None:
     hashes = runs_of(*texts, *texts)
@@ -143,7 +143,7 @@ def test_no_run_goes_beyond_its_paragraph() -> None:
     assert runs_of("one two three four", "five six seven eight") == [[], []]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.text(max_size=60), st.booleans()), max_size=10))
 def test_any_text_has_runs(parts: list[tuple[str, bool]]) -> None:
     found = runs([text * 3 for text, _ in parts], [said for _, said in parts])
@@ -361,7 +361,7 @@ def slow_sift(memory: set[tuple[str, ...]], paragraphs: Sequence[str]) -> list[s
 WORDS = st.lists(st.sampled_from(["a", "é", "1"]), min_size=1, max_size=14).map(" ".join)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.lists(WORDS, min_size=1, max_size=4), st.sampled_from(["go on", "commit", "crash"])),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.query.columns import counted, pack_column, pick, unpack
@@ -13,7 +13,6 @@ from thresher.query.postings import pack_postings, positions
 numbers = st.one_of(st.integers(0, 3), st.integers(0, 255), st.integers(0, 2**18), st.integers(0, 2**32 - 1))
 
 
-@settings(deadline=None)  # kernels may have to be compiled
 @given(st.lists(numbers, max_size=300), st.data())
 def test_a_column_is_read_from_any_position_to_any_other(ids: list[int], data: st.DataObject) -> None:
     column = pack_column(np.array(ids, np.uint32))
@@ -24,7 +23,6 @@ def test_a_column_is_read_from_any_position_to_any_other(ids: list[int], data: s
     assert pick(column, np.array(wanted, np.uint32)).tolist() == [ids[place] for place in wanted]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 150) | st.integers(0, 2), max_size=300), st.data())
 def test_postings_tell_where_each_number_stands_in_any_stretch(ids: list[int], data: st.DataObject) -> None:
     postings = pack_postings(np.array(ids, np.uint32), counted(np.array(ids, np.uint32), 151))
@@ -54,7 +52,6 @@ def test_large_corpora_take_little_room_and_come_back_whole() -> None:
     assert postings.words.nbytes < 2 * len(ids)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 50))
 def test_postings_written_in_portions_are_the_same(ids: list[int], at_once: int) -> None:
     column = np.array(ids, np.uint32)

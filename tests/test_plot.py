@@ -58,7 +58,7 @@ def one(x: list[float], y: list[float], axis: Axis) -> list[str]:
     return words(chart([Series("a", x, y)], axis, Axis(unit="share")))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.lists(charts, max_size=3))
 @example([Chart("\x00\ud800\ufffe", Axis(), Axis(), [Series("]]>&<\x1b", [1.0], [2.0])])])
 @example([Chart("", Axis(), Axis(), [Series("", [5e-324, 0.0], [1e-310, 1.7e308])])])

@@ -10,7 +10,7 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import thresher
@@ -40,7 +40,6 @@ def mixed(**powers: float) -> Priorities:
 
 
 @pytest.mark.parametrize("name", PRIORITIES)
-@settings(deadline=None)  # kernels may have to be compiled
 @given(
     badness=st.none() | st.floats(0, 1e6),
     kept=st.booleans(),

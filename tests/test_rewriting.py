@@ -32,7 +32,7 @@ def numbers(directory: Path, lengths: Lengths) -> list[int]:
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(1, 6), min_size=1, max_size=8),
     st.sets(st.integers(0, 30)),
@@ -80,7 +80,7 @@ def reply(number: int) -> Reply:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 12), st.sets(st.integers(0, 11)), st.integers(1, 2_000))
 def test_records_are_dropped_and_rows_lead_to_the_others(count: int, gone: set[int], most: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

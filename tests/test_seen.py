@@ -43,7 +43,7 @@ def test_what_was_seen_is_seen_after_a_restart(tmp_path: Path) -> None:
     state.close()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.integers(0, 60), max_size=20), max_size=20), st.integers(1, 10))
 def test_the_seen_set_equals_a_plain_set_when_the_filter_always_errs(
     tmp_path_factory: pytest.TempPathFactory, pages: list[list[int]], recent: int

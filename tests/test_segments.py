@@ -339,7 +339,7 @@ def test_text_that_no_utf8_can_hold_is_replaced_not_refused(tmp_path: Path):
     assert other["title"] == "Titulek"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     texts=st.lists(
         st.tuples(st.text(), st.lists(st.tuples(st.text(), st.floats(0, 1)), max_size=4)),
@@ -473,4 +473,4 @@ class SegmentsLife(RuleBasedStateMachine):
 
 
 TestSegmentsLife = SegmentsLife.TestCase
-TestSegmentsLife.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestSegmentsLife.settings = settings(max_examples=30, stateful_step_count=25)

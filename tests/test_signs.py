@@ -244,7 +244,7 @@ def in_range(found: Signs) -> bool:
     return all(0 <= share <= 1 for share in (*shares, found.suspicion)) and 0 <= sketch < 2**64
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.text(max_size=200), max_size=8),
     st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=40),

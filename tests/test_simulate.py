@@ -214,7 +214,7 @@ def webs(draw: st.DrawFn) -> Record:
     return web(pages, links, twins)
 
 
-@settings(max_examples=200, deadline=None)  # kernels may have to be compiled
+@settings(max_examples=200)
 @given(webs(), st.integers(1, 3), st.sampled_from([0.0, 1.0]))
 def test_nobody_harvests_more_than_the_ideal_nor_visits_a_page_twice(
     recorded: Record, connections: int, delay: float

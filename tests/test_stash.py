@@ -254,7 +254,7 @@ class CycleMachine(RuleBasedStateMachine):
 
 TestCycleMachine = CycleMachine.TestCase
 TestCycleMachine.settings = settings(
-    max_examples=int(os.environ.get("THRESHER_EXAMPLES", "15")), stateful_step_count=30, deadline=None
+    max_examples=int(os.environ.get("THRESHER_EXAMPLES", "15")), stateful_step_count=30
 )
 
 

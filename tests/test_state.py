@@ -31,7 +31,7 @@ def test_what_was_put_is_read_at_once_and_durable_only_after_a_commit(tmp_path: 
     again.close()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     changes=st.lists(
         st.tuples(

@@ -6,7 +6,7 @@ import unicodedata
 from itertools import product
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from thresher.annotate import tokens as module
@@ -100,7 +100,6 @@ def test_abbreviations_and_initials_keep_their_dots_and_words_do_not() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@settings(deadline=None)  # a library may have to be loaded
 @given(text=texts)
 def test_the_tokens_joined_are_the_text_without_its_spaces(language: str, text: str) -> None:
     found = tokens(text, language)
@@ -126,7 +125,6 @@ def test_a_clean_text_has_lost_spaces_controls_layout_and_stray_joiners(text: st
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@settings(deadline=None)
 @given(text=texts)
 @example(text="葛\U000e0100城 か\u3099 กั\u0301 l'\u0301a e.g.\u0301 ...\u0301 #\u0301a")
 def test_no_mark_is_parted_from_its_base(language: str, text: str) -> None:

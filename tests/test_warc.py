@@ -254,7 +254,7 @@ _pieces = st.sampled_from(
 _messy = st.lists(_pieces | st.binary(max_size=3), max_size=25).map(b"".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(headers=_messy, body=st.binary(max_size=300) | _messy, url=st.text(max_size=30))
 @example(headers=b"", body=b"", url="http://a.cz/\r\nWARC-Type: x\ud800 č")
 def test_whatever_a_server_sends_every_reader_finds_the_body(headers: bytes, body: bytes, url: str):
@@ -471,4 +471,4 @@ class WarcLife(RuleBasedStateMachine):
 
 
 TestWarcLife = WarcLife.TestCase
-TestWarcLife.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestWarcLife.settings = settings(max_examples=25, stateful_step_count=25)

@@ -317,7 +317,7 @@ PAGES = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(PAGES, st.integers(1, 5), st.integers(0, 4))
 def test_no_url_is_guessed_twice_however_often_the_crawl_is_begun_anew(
     pages: list[tuple[str, list[str], str, str, int, bool]], every: int, deepest: int
