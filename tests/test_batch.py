@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import batch_steps
+import thresher
 from thresher.batch import records, shards
 from thresher.batch.collect import collect
 from thresher.batch.dry import dry_run
@@ -29,6 +30,7 @@ from thresher.config import ConfigError
 from thresher.engine.calls import Call, Ended, perform
 from thresher.engine.processes import Processes
 from thresher.page import Block, LanguageShare, Page, Reply, Verdict
+from thresher.query.update import update
 from thresher.store.corpus import CorpusError
 from thresher.store.segments import Segments, seal, segment_path
 from thresher.store.tables import DOCS, document_row
@@ -186,6 +188,23 @@ def test_figures_are_those_of_all_shards(corpus: Path) -> None:
     )
     assert told["host"] == {"h0.example.cz": 3}
     assert told["year"] == {"2026": 9}
+
+
+def test_what_is_left_is_indexed_and_the_index_follows(corpus: Path) -> None:
+    recipe(corpus, {"step": "exact_duplicates"}, {"step": "index", "annotator": "plain"})
+    assert made(process(corpus, Here()))["index"] == 4
+    assert (thresher.open(corpus).search('"one"').count(), thresher.open(corpus).index.documents) == (1, 6)
+    assert made(process(corpus, Here())) == {}
+    # One more document, one less; what others do to the index is put right.
+    write_shard(corpus, 3, ["one more"])
+    recipe(corpus, {"step": "filter", "not_hosts": ["h2.*"]}, {"step": "index", "annotator": "plain"})
+    process(corpus, Here())
+    assert (thresher.open(corpus).search('"one"').count(), thresher.open(corpus).index.documents) == (3, 7)
+    update(corpus, annotator="plain", processes=1)
+    assert thresher.open(corpus).index.documents == 9
+    assert [one.step for one in dry_run(corpus)] == ["index"]
+    assert made(process(corpus, Here())) == {"index": 1}
+    assert thresher.open(corpus).index.documents == 7
 
 
 def test_only_what_changed_is_done_again(corpus: Path) -> None:

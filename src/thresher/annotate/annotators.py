@@ -75,10 +75,23 @@ def annotator(language: str, name: str | None = None) -> Ready:
     """The annotator of that name, made for a language; without a name, the best one that is installed."""
     if name and ":" in name:
         return _own(name)
+    row, code = _chosen(language, name)
+    return Ready(row.name, row.attributes, _version(row, code), row.make(code))
+
+
+def version_of(language: str, name: str | None = None) -> str:
+    """The version of that annotator, which need not be made to tell it."""
+    return _own(name).version if name and ":" in name else _version(*_chosen(language, name))
+
+
+def _chosen(language: str, name: str | None) -> tuple[Annotator, str]:
     code = language if language in SEGMENTERS else language.partition("-")[0]
-    row = _named(name, code) if name else _best(code)
+    return (_named(name, code) if name else _best(code)), code
+
+
+def _version(row: Annotator, code: str) -> str:
     made_of = ", ".join((f"thresher {__version__}", *(row.parts(code) or ())))
-    return Ready(row.name, row.attributes, f"{row.name} ({made_of})", row.make(code))
+    return f"{row.name} ({made_of})"
 
 
 def _best(language: str) -> Annotator:

@@ -49,7 +49,7 @@ class _Planner(Walker):
         self.found: list[WouldRun] = []
 
     def stage(self, tasks: list[Task]) -> list[Output]:
-        found = [self.pieces.find(key) for key in self.keys(tasks)]
+        found = [self.pieces.current(key, task) for key, task in zip(self.keys(tasks), tasks, strict=True)]
         outputs = [output for output in found if output]
         if len(outputs) < len(tasks):
             missing = len(tasks) - len(outputs)

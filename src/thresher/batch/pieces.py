@@ -50,6 +50,7 @@ class Task(Struct, frozen=True):
     parameters: dict[str, Any] = {}
     depends: tuple[str, ...] = ()  # digests of models and the like that the result depends on, too
     where: dict[str, str] = {}  # more parameters: where things are, on which the result does not depend
+    check: str = ""  # module:name of what tells whether a result still counts, if it is about something else
 
 
 class Record(Struct, frozen=True):
@@ -100,6 +101,13 @@ class Pieces:
         except (FileNotFoundError, msgspec.DecodeError):
             return None
         return Output(path, record.digest, record.report)
+
+    def current(self, key: str, task: Task) -> Output | None:
+        """The same, if it still counts."""
+        found = self.find(key)
+        if found and task.check and not function_at(task.check)(found.path, **task.where):
+            return None
+        return found
 
     def record(self, key: str) -> Record:
         return msgspec.json.decode((self.path(key) / RECORD).read_bytes(), type=Record)
@@ -170,6 +178,8 @@ def make(
         )  # fmt: skip
         (folder / RECORD).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
         _sync(folder)
+        if (place / RECORD).exists() and digest != _known_digest(place):
+            shutil.rmtree(place)  # it was made before, but counts no longer
         try:
             folder.rename(place)
         except OSError:
@@ -181,6 +191,10 @@ def make(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return digest
+
+
+def _known_digest(place: Path) -> str:
+    return msgspec.json.decode((place / RECORD).read_bytes(), type=Record).digest
 
 
 def _digest(folder: Path, files: Sequence[Path]) -> str:

@@ -165,7 +165,7 @@ class _Stage:
         self._found: dict[str, Output] = {}
         self._told: dict[str, PieceRun] = {}
         for key, task in self._tasks.items():
-            if found := runner.pieces.find(key):
+            if found := runner.pieces.current(key, task):
                 self._found[key] = found
                 self._told[key] = PieceRun(key, task.function, "found", found.digest, found.report)
             else:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 from msgspec import Struct
+from msgspec.structs import replace
 
 from thresher import url
 from thresher.annotate import crowd
@@ -53,18 +54,24 @@ class Documents:
 
     def keys(self) -> set[int]:
         """What tells them apart."""
-        found: set[int] = set()
+        found = self.import_keys()
         for batch in self._corpus.batches("docs", LIGHT):
-            found.update(key for key in self._keys(batch) if key is not None)
-        for file in imports.files(self._corpus.directory):
-            found.update(_import_key(file, place) for place in file.places())
+            found.update(key for key in page_keys(batch, self._opted_out) if key is not None)
         return found
+
+    def import_keys(self) -> set[int]:
+        """The same of those that were imported as they are."""
+        files = imports.files(self._corpus.directory)
+        return {_import_key(file, place) for file in files for place in file.places()}
 
     def new(self, known: Container[int]) -> Iterator[Source]:
         """Those that are not known yet, in the order in which they came: crawled ones, then imports."""
+        yield from self._annotated(self._crawled(known), self._corpus.config.language)
+        yield from self.imported(known)
+
+    def imported(self, known: Container[int]) -> Iterator[Source]:
+        """Those of them that were imported as they are."""
         language = self._corpus.config.language
-        texts = self._crawled(known)
-        yield from self._annotated(texts, language)
         for file in imports.files(self._corpus.directory):
             if file.attributes:
                 yield from _tokens_of(file, known)
@@ -73,34 +80,19 @@ class Documents:
 
     # crawled pages
 
-    def _keys(self, batch: pa.RecordBatch) -> list[int | None]:
-        """The key of every row; None if its publisher wants it left out."""
-        urls, numbers, hashes, objections = (batch.column(name).to_pylist() for name in LIGHT)
-        return [
-            None if objected and not self._opted_out else _key(f"{address}\0{number}\0{digest}")
-            for address, number, digest, objected in zip(urls, numbers, hashes, objections, strict=True)
-        ]
-
     def _crawled(self, known: Container[int]) -> Iterator[Text]:
         authority: Mapping[str, float] | None = None
         for batch in self._corpus.batches("docs", NEEDED):
-            keys = self._keys(batch)
+            keys = page_keys(batch, self._opted_out)
             fresh = [row for row, key in enumerate(keys) if key is not None and key not in known]
             if not fresh:
                 continue
             if authority is None:
                 authority = authorities(self._corpus)
             for row, page in zip(fresh, batch.take(fresh).to_pylist(), strict=True):
-                yield Text(
-                    keys[row] or 0,
-                    tuple(paragraphs(page["text"] or "")),
-                    _meta(page),
-                    {
-                        "quality": quality(page),
-                        "recency": _moment(page),
-                        "authority": authority.get(page["host"], 0.0),
-                    },
-                )
+                found = text_of(keys[row] or 0, page)
+                strength = authority.get(page["host"], 0.0)
+                yield replace(found, dimensions={**found.dimensions, "authority": strength})
 
     # annotation
 
@@ -108,7 +100,7 @@ class Documents:
         try:
             yield from crowd.annotated(
                 texts,
-                _source,
+                source_of,
                 _letters,
                 language=language,
                 annotator_name=self._annotator,
@@ -118,11 +110,27 @@ class Documents:
             raise IndexFault(str(fault)) from None
 
 
+def page_keys(batch: pa.RecordBatch, opted_out: bool) -> list[int | None]:
+    """The key of every page; None if its publisher wants it left out, and nobody asks for it all the same."""
+    urls, numbers, hashes, objections = (batch.column(name).to_pylist() for name in LIGHT)
+    return [
+        None if objected and not opted_out else _key(f"{address}\0{number}\0{digest}")
+        for address, number, digest, objected in zip(urls, numbers, hashes, objections, strict=True)
+    ]
+
+
+def text_of(key: int, page: Mapping[str, Any]) -> Text:
+    """A page to be annotated; its authority is for those to tell who know all links."""
+    dimensions = {"quality": quality(page), "recency": _moment(page)}
+    return Text(key, tuple(paragraphs(page["text"] or "")), _meta(page), dimensions)
+
+
 def _letters(text: Text) -> int:
     return sum(map(len, text.paragraphs))
 
 
-def _source(text: Text, ready: Ready) -> Source:
+def source_of(text: Text, ready: Ready) -> Source:
+    """A text as tokens."""
     lines = b"".join(_lines(paragraph, ready) for paragraph in text.paragraphs)
     return Source(text.key, lines, ready.attributes, text.meta, text.dimensions)
 

@@ -1,0 +1,36 @@
+"""The index of what a recipe leaves: every shard is annotated, then the index is brought up to date.
+
+The index is not a result among others: it is one, and others may change it. So its piece is done only as long as
+the index is as it left it.
+"""
+
+from __future__ import annotations
+
+from thresher.batch.pieces import Task
+from thresher.batch.steps.plans import Parameters, Plan, Work
+
+_WORK = "thresher.batch.indexing"
+
+
+class Indexing(Parameters, frozen=True):
+    """As `thresher index` has them."""
+
+    annotator: str = ""
+    order: str = "quality"
+    lowercase: bool = True
+    opted_out: bool = False
+
+
+def plan(work: Work) -> Plan:
+    """Bring the index up to date with what is left; imports that are not pages join it as they are."""
+    from thresher.annotate.annotators import version_of
+
+    asked, language = work.parameters, work.corpus.config.language
+    told = {"language": language, "annotator": asked.annotator, "opted_out": asked.opted_out}
+    version = version_of(language, asked.annotator or None) if work.shards else ""
+    annotated = yield [Task(f"{_WORK}:annotate", (shard,), told, (version,)) for shard in work.shards]
+    where = {"directory": str(work.corpus.directory.resolve())}
+    imported = tuple(path.name for path in sorted((work.corpus.directory / "imports").glob("*.parquet")))
+    order = {"order": asked.order, "lowercase": asked.lowercase, "annotator": asked.annotator}
+    yield [Task(f"{_WORK}:index", tuple(annotated), order, imported, where, f"{_WORK}:is_current")]
+    return work.shards
