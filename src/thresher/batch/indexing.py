@@ -66,12 +66,6 @@ def index(
     return {"added": changes.added, "deleted": changes.deleted, "tokens": changes.tokens}
 
 
-def is_current(path: Path, *, directory: str) -> bool:
-    """Whether the index is still as the piece left it."""
-    there = Path(directory) / INDEX / MANIFEST
-    return there.exists() and there.read_bytes() == (path / MANIFEST).read_bytes()
-
-
 class Annotated:
     """Documents that were annotated, and imports beside them."""
 

@@ -6,10 +6,14 @@ the index is as it left it.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from thresher.batch.pieces import Task
 from thresher.batch.steps.plans import Parameters, Plan, Work
 
-_WORK = "thresher.batch.indexing"
+_WORK = "thresher.batch.indexing"  # a module of its own: annotators and the index take a while to load
+IS_CURRENT = "thresher.batch.steps.indexing:is_current"
+MANIFEST = "manifest.json"
 
 
 class Indexing(Parameters, frozen=True):
@@ -32,5 +36,11 @@ def plan(work: Work) -> Plan:
     where = {"directory": str(work.corpus.directory.resolve())}
     imported = tuple(path.name for path in sorted((work.corpus.directory / "imports").glob("*.parquet")))
     order = {"order": asked.order, "lowercase": asked.lowercase, "annotator": asked.annotator}
-    yield [Task(f"{_WORK}:index", tuple(annotated), order, imported, where, f"{_WORK}:is_current")]
+    yield [Task(f"{_WORK}:index", tuple(annotated), order, imported, where, IS_CURRENT)]
     return work.shards
+
+
+def is_current(path: Path, *, directory: str) -> bool:
+    """Whether the index is still as a piece left it."""
+    there = Path(directory) / "index" / MANIFEST
+    return there.exists() and there.read_bytes() == (path / MANIFEST).read_bytes()
