@@ -253,6 +253,8 @@ def test_imported_pages_are_exported_indexed_and_found(tmp_path: Path) -> None:
     )
     corpus = thresher.open(tmp_path / "corpus")
     assert export(corpus, "jsonl", tmp_path / "out.jsonl").documents == 2
+    raw = export(corpus, "wacz", tmp_path / "out.wacz")
+    assert raw.documents == 0 and raw.left_out["raw page is in an archive that was imported"] == 2
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["url"] for line in lines] == ["http://a.uk/7", "http://a.uk/8"]
     assert update(tmp_path / "corpus", processes=1).added == 2

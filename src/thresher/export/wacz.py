@@ -31,6 +31,7 @@ VERSION = "1.1.1"
 LINES_IN_BLOCK = 3_000  # of the index that a player unpacks to find one: a convention among players
 LINES_IN_MEMORY = 100_000
 NOT_KEPT = "raw page was not kept"
+ELSEWHERE = "raw page is in an archive that was imported"
 PIECE = 1 << 20
 _NO_TIME = (1980, 1, 1, 0, 0, 0)  # the first that ZIP knows
 _WWW = re.compile(r"^www\d*\.")
@@ -88,6 +89,9 @@ def _write_pages(
         for row in batch.select(["url", "title", "fetched", "warc_file", "warc_offset"]).to_pylist():
             if row["warc_file"] is None or row["warc_offset"] is None:
                 selection.left_out[NOT_KEPT] += 1
+                continue
+            if Path(row["warc_file"]).is_absolute():
+                selection.left_out[ELSEWHERE] += 1
                 continue
             path = selection.corpus.directory / "warc" / Path(row["warc_file"]).name
             if path != source or target is None:
