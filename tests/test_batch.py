@@ -23,6 +23,7 @@ from thresher.batch.dry import dry_run
 from thresher.batch.near.paragraphs import drop
 from thresher.batch.pieces import Pieces
 from thresher.batch.records import Run
+from thresher.batch.results import processed
 from thresher.batch.run import Poisoned, locked, process
 from thresher.batch.steps import STEPS
 from thresher.cli import main
@@ -421,6 +422,25 @@ def test_old_results_stay_until_they_are_collected(corpus: Path) -> None:
     assert made(process(corpus, Here())) == {}
     recipe(corpus, {"step": "batch_steps:shout"})
     assert made(process(corpus, Here())) == {"batch_steps:shout": 3}
+
+
+def test_what_a_run_left_is_a_corpus(corpus: Path) -> None:
+    with pytest.raises(CorpusError, match="has no finished run yet; make one: thresher process"):
+        processed(corpus)
+    recipe(corpus, {"step": "exact_duplicates"}, {"step": "statistics"})
+    process(corpus, Here())
+    left = ["one", "two", "three", "four", "five", "six", "seven"]
+    assert processed(corpus).docs(["text"])["text"].to_pylist() == left
+    assert [document.text for document in processed(corpus)] == left
+    code, out, _ = told("export", corpus, "--format", "txt", "--processed", "--opted-out")
+    assert (code, out.split()) == (0, left)
+    recipe(corpus, {"step": "statistics"})
+    process(corpus, Here())
+    assert len(processed(corpus)) == 9, "of files that no step touched"
+    assert len(processed(corpus, 1)) == 7
+    collect(corpus)
+    with pytest.raises(CorpusError, match="results of run 1 are gone"):
+        processed(corpus, 1)
 
 
 def test_two_do_not_process_a_corpus_at_once(corpus: Path) -> None:

@@ -72,6 +72,7 @@ class Run(Struct):
     state: Literal["running", "done", "failed", "stopped"] = "running"
     inputs: dict[str, str] = {}  # files of the corpus, with their digests
     steps: list[StepRun] = []
+    result: list[str] = []  # the shards that came out at the end, as seen from the corpus
 
     @property
     def keys(self) -> set[str]:

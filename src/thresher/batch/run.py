@@ -92,7 +92,8 @@ def process(
             for failure in runner.failures.all():
                 runner.failures.forget(failure.key)
         try:
-            runner.walk(corpus, chosen)
+            result = runner.walk(corpus, chosen)
+            run.result = [os.path.relpath(shard.path, directory) for shard in result]
             run.state = "done"
         except BaseException as fault:
             run.state = "failed" if isinstance(fault, Poisoned) else "stopped"

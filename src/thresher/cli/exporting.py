@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from thresher.cli.app import AsJson, Directory, Many, app, print_json, say
+
+if TYPE_CHECKING:
+    from thresher.store.corpus import Corpus
 
 FormatName = Literal["jsonl", "parquet", "txt", "vertical", "conllu", "tei", "huggingface", "wacz"]
 
@@ -28,6 +31,7 @@ def export(
     until: Annotated[str, Parameter(name="--to")] = "",
     license: Annotated[list[str] | None, Many] = None,
     opted_out: Annotated[bool, Parameter(negative=())] = False,
+    processed: Annotated[bool, Parameter(negative=())] = False,
     annotator: str = "",
     processes: int = 0,
     json: AsJson = False,
@@ -60,6 +64,8 @@ def export(
         Only documents with such a licence: a part of its name or address, as by-sa, or a pattern; * is any.
     opted_out
         Also documents whose publishers object to their use for machine learning or data mining.
+    processed
+        Documents as the last `thresher process` left them.
     annotator
         vertical, conllu, tei: which one tells lemmas and parts of speech; the best that is installed if left out.
     processes
@@ -84,7 +90,12 @@ def export(
         licenses=license or (),
         opted_out=opted_out,
     )
-    corpus = thresher.open(directory)
+    if processed:
+        from thresher.batch.results import processed as result_of
+
+        corpus: Corpus = result_of(directory)
+    else:
+        corpus = thresher.open(directory)
     done = write(
         corpus, format, output or sys.stdout.buffer, chosen, annotator=annotator, processes=processes
     )
