@@ -364,7 +364,7 @@ def test_a_kill_at_any_moment_loses_nothing(corpus: Path) -> None:
     recipe(corpus, {"step": "filter", "max_badness": 4}, {"step": "exact_duplicates", "partitions": 2})
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     deaths = 0
-    for steps in range(2, 200, 7):
+    for steps in range(2, 200, 13):
         ended = subprocess.run(
             [sys.executable, "-c", KILLED, str(corpus), str(steps)], env=environment, check=False, timeout=60
         )
