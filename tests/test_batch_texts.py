@@ -12,7 +12,7 @@ from thresher.batch import shards
 from thresher.batch.paragraphs import left
 from thresher.batch.pieces import Pieces
 from thresher.batch.records import Run
-from thresher.batch.run import process
+from thresher.batch.run import Poisoned, process
 from thresher.config import Judging, Reading
 from thresher.judge import judge
 from thresher.page import Page, Reply
@@ -124,7 +124,7 @@ def test_a_raw_file_that_is_missing_is_told(tmp_path: Path) -> None:
     configure(tmp_path, {"step": "reread"})
     (raw,) = (tmp_path / "warc").iterdir()
     raw.unlink()
-    with pytest.raises(Exception, match=r"warc\.gz"):
+    with pytest.raises(Poisoned, match=r"warc\.gz is missing; restore it"):
         process(tmp_path, Here())
 
 

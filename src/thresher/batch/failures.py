@@ -65,9 +65,5 @@ class Failures:
         keys = sorted(path.stem for path in self._folder.glob("*.json"))
         return [failure for key in keys if (failure := self.find(key))]
 
-    def path(self, key: str) -> Path:
-        """Where all of it can be read."""
-        return self._path(key)
-
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}.json"

@@ -109,9 +109,6 @@ class Pieces:
             return None
         return found
 
-    def record(self, key: str) -> Record:
-        return msgspec.json.decode((self.path(key) / RECORD).read_bytes(), type=Record)
-
     def call(self, key: str, step: str, version: int, task: Task, deadline: float = 0.0) -> Call:
         """The call that makes a piece, wherever it is run."""
         arguments = {

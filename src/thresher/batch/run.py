@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from thresher.batch.walk import SOURCE, Walker, until
 from thresher.engine.calls import Ended, Engine
 from thresher.store import corpus as corpora
 from thresher.store.corpus import CorpusError
+from thresher.store.files import exclusive
 
 DEADLINE = 6 * 3_600.0  # seconds for a piece: more is no work, but a fault
 KEPT_LOG = 2_000  # letters of what a piece wrote that are put on record
@@ -55,15 +55,9 @@ def locked(directory: Path) -> Iterator[Path]:
     """The folder of runs, for one process at a time."""
     folder = directory / FOLDER
     folder.mkdir(exist_ok=True)
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CorpusError(f"{directory} is being processed already; wait for it, or stop it") from None
+    busy = f"{directory} is being processed already, by process"
+    with exclusive(folder / "lock", lambda owner: CorpusError(f"{busy} {owner}; wait for it, or stop it")):
         yield folder
-    finally:
-        os.close(descriptor)
 
 
 def process(

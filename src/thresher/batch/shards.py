@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from thresher.store.corpus import CorpusError
+from thresher.store.corpus import CorpusError, aligned
 from thresher.store.segments import row_groups
 from thresher.store.tables import DOCS
 
@@ -28,21 +27,9 @@ def batches(shard: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Re
             wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
             present = [name for name in wanted.names if name in file.schema_arrow.names]
             for batch in file.iter_batches(AT_ONCE, columns=present):
-                yield _aligned(batch, wanted)
+                yield aligned(batch, wanted)
     except (pa.ArrowException, OSError) as fault:
         raise CorpusError(f"{path} cannot be read: {fault}; restore it") from fault
-
-
-def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    if batch.schema.equals(schema):
-        return batch
-    arrays: list[pa.Array[Any]] = [
-        batch.column(field.name).cast(field.type)
-        if field.name in batch.schema.names
-        else pa.nulls(batch.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def write(folder: Path, documents: Iterable[pa.RecordBatch], schema: pa.Schema = DOCS) -> int:

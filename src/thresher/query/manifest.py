@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from thresher.query.packing import Ids
 from thresher.query.segment import Segment
-from thresher.store.files import StoreError, sync_directory
+from thresher.store.files import StoreError, exclusive, sync_directory
 
 FOLDER = "index"
 FILE = "manifest.json"
@@ -103,17 +102,9 @@ def writing(directory: Path, *, anew: bool = False) -> Iterator[Writer]:
     """The one who may change an index; others are told to wait. `anew`: whatever there is does not count."""
     folder = directory / FOLDER
     folder.mkdir(exist_ok=True)
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise IndexFault(
-                f"the index of {directory} is being changed by another process; wait for it"
-            ) from None
+    busy = f"the index of {directory} is being changed by another process"
+    with exclusive(folder / "lock", lambda owner: IndexFault(f"{busy} ({owner}); wait for it")):
         yield Writer(directory, anew=anew)
-    finally:
-        os.close(descriptor)
 
 
 class Writer:

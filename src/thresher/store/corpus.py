@@ -130,7 +130,7 @@ class Corpus:
         segments = self._segments(table, schema.names)
         if table == "docs" and imported:
             segments += [_read_parquet(path, schema.names) for path in page_paths(self.directory)]
-        return (_aligned(batch, schema) for segment in segments for batch in segment)
+        return (aligned(batch, schema) for segment in segments for batch in segment)
 
     def files(self, table: str) -> list[TableFile]:
         """The files of a table as of the newest commit, in order."""
@@ -292,7 +292,7 @@ def _selection(table: str, columns: Sequence[str] | None) -> pa.Schema:
     return pa.schema([schema.field(name) for name in columns])
 
 
-def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch with just these columns; one that its segment did not have yet is null, and so is a field of one."""
     if batch.schema.equals(schema):
         return batch

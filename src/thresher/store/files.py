@@ -16,7 +16,7 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 # Never through a symbolic link: nothing outside the corpus is written to.
@@ -55,22 +55,33 @@ def publish(path: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """A corpus for one process that writes at a time; the lock goes with the process, whatever its end."""
-    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def exclusive(path: Path, busy: Callable[[str], Exception]) -> Iterator[None]:
+    """A lock file for one process at a time, whose number it tells; it goes with the process, whatever its end.
+
+    `busy` makes of the number of the one that has it what others are told.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
-            raise StoreError(
-                f"{directory} is in use by process {owner}; wait until that crawl or import is done, or stop it"
-            ) from None
+            raise busy(owner) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     finally:
         os.close(descriptor)
+
+
+def locked(directory: Path) -> contextlib.AbstractContextManager[None]:
+    """A corpus for one process that writes at a time."""
+    return exclusive(
+        directory / "lock",
+        lambda owner: StoreError(
+            f"{directory} is in use by process {owner}; wait until that crawl or import is done, or stop it"
+        ),
+    )
 
 
 def adopt(directory: Path, committed: Mapping[str, int | None], naming: re.Pattern[str]) -> None:

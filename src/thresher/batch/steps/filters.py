@@ -13,7 +13,8 @@ import pyarrow as pa
 from msgspec import Meta
 
 from thresher.batch import shards
-from thresher.batch.steps.plans import Parameters, Plan, Work, each_shard
+from thresher.batch.pieces import Task
+from thresher.batch.steps.plans import Parameters, Plan, Work
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -33,7 +34,8 @@ class Filter(Parameters, frozen=True):
 
 def plan(work: Work) -> Plan:
     """Leave documents out by language, quality, length, host or opt-out."""
-    return (yield from each_shard(work, "thresher.batch.steps.filters:run"))
+    told = msgspec.to_builtins(work.parameters)
+    return (yield [Task("thresher.batch.steps.filters:run", (shard,), told) for shard in work.shards])
 
 
 def run(out: Path, inputs: Sequence[Path], **parameters: Any) -> dict[str, Any]:

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import pyarrow as pa
 from msgspec import Meta
 
 from thresher.batch import shards
 from thresher.batch.code import digest_of_room
 from thresher.batch.paragraphs import left, paragraphs
-from thresher.batch.pieces import Output, Task
+from thresher.batch.pieces import Output
+from thresher.batch.steps import ranges
 from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.batch.steps.ranges import FILE, Figures, files, gathering, task
 
 _HERE = "thresher.batch.steps.near"
-FILE = "runs"
-
-Figures = dict[str, Any]
 
 
 class NearDuplicates(Parameters, frozen=True):
@@ -36,38 +34,32 @@ def plan(work: Work) -> Plan:
     """Drop paragraphs most of whose runs of seven words stand in earlier paragraphs that are kept."""
     memory, share = work.parameters.memory, work.parameters.share
     words = (digest_of_room("read/runs.py"), digest_of_room("read/scan/words.py"))
-    scattered = yield [_task("scatter", (shard,), words, memory=memory) for shard in work.shards]
+    scattered = yield [task(_HERE, "scatter", (shard,), words, memory=memory) for shard in work.shards]
     if not scattered:
         return []
-    (layout,) = yield [_task("lay_out", scattered, memory=memory)]
+    (layout,) = yield [task(_HERE, "lay_out", scattered, memory=memory)]
     first_blocks, room = layout.report["first_blocks"], layout.report["room"]
-    parts = yield [
-        _task("gather", scattered, low=low, last=last, memory=memory) for low, last in layout.report["ranges"]
-    ]
-    states = yield [_task("begin", (one,), share=share) for one in scattered]
+    parts = yield gathering(scattered, layout, memory)
+    states = yield [task(_HERE, "begin", (one,), share=share) for one in scattered]
     undecided = _sum(states, "undecided")
     advanced: list[Output] = []
     while undecided:
-        sifted = yield [_task("sift", (part, *states, *advanced), states=len(states)) for part in parts]
+        sifted = yield [task(_HERE, "sift", (part, *states, *advanced), states=len(states)) for part in parts]
         states = yield [
-            _task("decide", (state, *sifted, *advanced), parts=len(sifted), block=block)
+            task(_HERE, "decide", (state, *sifted, *advanced), parts=len(sifted), block=block)
             for state, block in zip(states, first_blocks, strict=True)
         ]
         parts, advanced = sifted, []
         before, undecided = undecided, _sum(states, "undecided")
         if undecided and (_sum(parts, "entries") <= room or 2 * undecided > before):
-            advanced = yield [_task("advance", (*parts, *states), parts=len(parts), room=room)]
+            advanced = yield [task(_HERE, "advance", (*parts, *states), parts=len(parts), room=room)]
             undecided -= _sum(advanced, "decided")
     return (
         yield [
-            _task("leave_out", (shard, runs, state, *advanced), block=block)
+            task(_HERE, "leave_out", (shard, runs, state, *advanced), block=block)
             for shard, runs, state, block in zip(work.shards, scattered, states, first_blocks, strict=True)
         ]
     )
-
-
-def _task(name: str, inputs: Sequence[Output], depends: Sequence[str] = (), **parameters: Any) -> Task:
-    return Task(f"{_HERE}:{name}", tuple(inputs), parameters, tuple(depends))
 
 
 def _sum(outputs: Sequence[Output], name: str) -> int:
@@ -88,24 +80,11 @@ def scatter(out: Path, inputs: Sequence[Path], *, memory: int) -> Figures:
 
 def lay_out(out: Path, inputs: Sequence[Path], *, memory: int) -> Figures:
     """Ranges of hashes, the number of each shard's first block, and how many entries are decided in order."""
-    from thresher.batch.near.gather import plan as ranges_of
     from thresher.batch.near.rounds import first_blocks, room_for
 
-    files = _files(inputs)
-    blocks, runs = first_blocks(files)
-    # As texts: such numbers are too large for some who read JSON.
-    ranges = [[str(one.low), str(one.last)] for one in ranges_of(files, memory)]
-    (out / FILE).write_bytes(msgspec.json.encode(ranges))
-    return {"ranges": ranges, "first_blocks": blocks, "room": room_for(runs, memory)}
-
-
-def gather(out: Path, inputs: Sequence[Path], *, low: str, last: str, memory: int) -> Figures:
-    """Runs of a range of hashes that occur more than once."""
-    from thresher.batch.near.gather import Range
-    from thresher.batch.near.gather import gather as gather_runs
-
-    gather_runs(_files(inputs), out / FILE, Range(int(low), int(last)), memory=memory)
-    return {}
+    blocks, runs = first_blocks(files(inputs))
+    told = ranges.lay_out(out, inputs, memory=memory)
+    return {**told, "first_blocks": blocks, "room": room_for(runs, memory)}
 
 
 def begin(out: Path, inputs: Sequence[Path], *, share: float) -> Figures:
@@ -120,7 +99,7 @@ def sift(out: Path, inputs: Sequence[Path], *, states: int) -> Figures:
     """What a round counts in a range of hashes."""
     from thresher.batch.near.rounds import sift as sift_part
 
-    part, *others = _files(inputs)
+    part, *others = files(inputs)
     sift_part(part, out / FILE, others[:states], *others[states:])
     return _told(out, "entries")
 
@@ -129,7 +108,7 @@ def decide(out: Path, inputs: Sequence[Path], *, parts: int, block: int) -> Figu
     """What a round decides in a shard."""
     from thresher.batch.near.rounds import decide as decide_shard
 
-    state, *others = _files(inputs)
+    state, *others = files(inputs)
     decide_shard(state, out / FILE, others[:parts], next(iter(others[parts:]), None), block)
     return _told(out, "undecided")
 
@@ -138,8 +117,8 @@ def advance(out: Path, inputs: Sequence[Path], *, parts: int, room: int) -> Figu
     """What is decided in order, where rounds would take long."""
     from thresher.batch.near.rounds import advance as advance_blocks
 
-    files = _files(inputs)
-    advance_blocks(files[:parts], files[parts:], out / FILE, room=room)
+    everything = files(inputs)
+    advance_blocks(everything[:parts], everything[parts:], out / FILE, room=room)
     return _told(out, "decided")
 
 
@@ -148,7 +127,7 @@ def leave_out(out: Path, inputs: Sequence[Path], *, block: int) -> Figures:
     from thresher.batch.near.conclude import conclude, dropped, report
 
     shard, *others = inputs
-    runs, state, *advanced = _files(others)
+    runs, state, *advanced = files(others)
     concluded = out / "concluded"
     conclude(runs, concluded, state, *advanced, first_block=block)
     told = report([concluded]).total
@@ -167,10 +146,6 @@ def leave_out(out: Path, inputs: Sequence[Path], *, block: int) -> Figures:
 def _left(shard: Path, flags: Iterator[list[bool]]) -> Iterator[pa.RecordBatch]:
     for batch in shards.batches(shard):
         yield left(batch, [[not gone for gone in next(flags)] for _ in range(batch.num_rows)])
-
-
-def _files(inputs: Sequence[Path]) -> list[Path]:
-    return [path / FILE for path in inputs]
 
 
 def _told(out: Path, name: str) -> Figures:

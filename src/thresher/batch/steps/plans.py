@@ -6,10 +6,9 @@ in the same order, and goes on with the next stage, until it returns the shards 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from thresher.batch.pieces import Output, Task
@@ -41,9 +40,3 @@ class Step(Struct, frozen=True):
     @property
     def summary(self) -> str:
         return (self.plan.__doc__ or "").strip().splitlines()[0]
-
-
-def each_shard(work: Work, function: str, *others: Output, depends: Sequence[str] = ()) -> Plan:
-    """The same function for each shard, with the parameters of the step."""
-    told: dict[str, Any] = msgspec.to_builtins(work.parameters)
-    return (yield [Task(function, (shard, *others), told, tuple(depends)) for shard in work.shards])

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import pyarrow as pa
 from msgspec import Meta
 
 from thresher.batch import shards
 from thresher.batch.code import digest_of_room
 from thresher.batch.paragraphs import paragraphs
-from thresher.batch.pieces import Output, Task
+from thresher.batch.steps import ranges
 from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.batch.steps.ranges import FILE, Figures, files, gathering, task
 
 _HERE = "thresher.batch.steps.similar"
-FILE = "documents"
-
-Figures = dict[str, Any]
 
 
 class SimilarDocuments(Parameters, frozen=True):
@@ -33,29 +30,24 @@ def plan(work: Work) -> Plan:
     """Of documents that are nearly the same, leave the first."""
     threshold, memory = work.parameters.threshold, work.parameters.memory
     words = (digest_of_room("read/runs.py"), digest_of_room("read/scan/words.py"))
-    signed = yield [_task("sign", (shard,), words) for shard in work.shards]
+    signed = yield [task(_HERE, "sign", (shard,), words) for shard in work.shards]
     if not signed:
         return []
-    banded = yield [_task("band", (one,), threshold=threshold, memory=memory) for one in signed]
-    (layout,) = yield [_task("lay_out", banded, memory=memory)]
-    gathered = yield [
-        _task("gather", banded, low=low, last=last, memory=memory) for low, last in layout.report["ranges"]
-    ]
+    banded = yield [task(_HERE, "band", (one,), threshold=threshold, memory=memory) for one in signed]
+    (layout,) = yield [task(ranges.__name__, "lay_out", banded, memory=memory)]
+    gathered = yield gathering(banded, layout, memory)
     matched = yield [
-        _task("match", (part, *banded, *signed), shards=len(signed), threshold=threshold) for part in gathered
+        task(_HERE, "match", (part, *banded, *signed), shards=len(signed), threshold=threshold)
+        for part in gathered
     ]
     counts = [one.report["documents"] for one in signed]
-    (clusters,) = yield [_task("cluster", matched, documents=sum(counts))]
+    (clusters,) = yield [task(_HERE, "cluster", matched, documents=sum(counts))]
     return (
         yield [
-            _task("leave_out", (shard, one, clusters), first=sum(counts[:number]))
+            task(_HERE, "leave_out", (shard, one, clusters), first=sum(counts[:number]))
             for number, (shard, one) in enumerate(zip(work.shards, signed, strict=True))
         ]
     )
-
-
-def _task(name: str, inputs: Sequence[Output], depends: Sequence[str] = (), **parameters: Any) -> Task:
-    return Task(f"{_HERE}:{name}", tuple(inputs), parameters, tuple(depends))
 
 
 def sign(out: Path, inputs: Sequence[Path]) -> Figures:
@@ -76,29 +68,11 @@ def band(out: Path, inputs: Sequence[Path], *, threshold: float, memory: int) ->
     return {}
 
 
-def lay_out(out: Path, inputs: Sequence[Path], *, memory: int) -> Figures:
-    """Ranges of hashes."""
-    from thresher.batch.near.gather import plan as ranges_of
-
-    ranges = [[str(one.low), str(one.last)] for one in ranges_of(_files(inputs), memory)]
-    (out / FILE).write_bytes(msgspec.json.encode(ranges))
-    return {"ranges": ranges}
-
-
-def gather(out: Path, inputs: Sequence[Path], *, low: str, last: str, memory: int) -> Figures:
-    """Bands of a range of hashes that occur more than once."""
-    from thresher.batch.near.gather import Range
-    from thresher.batch.near.gather import gather as gather_bands
-
-    gather_bands(_files(inputs), out / FILE, Range(int(low), int(last)), memory=memory)
-    return {}
-
-
 def match(out: Path, inputs: Sequence[Path], *, shards: int, threshold: float) -> Figures:
     """Pairs of documents that are similar enough, of those that share a band."""
     from thresher.batch.near.minhash import match as match_part
 
-    part, *others = _files(inputs)
+    part, *others = files(inputs)
     match_part(part, out / FILE, others[:shards], others[shards:], threshold=threshold)
     return {}
 
@@ -107,7 +81,7 @@ def cluster(out: Path, inputs: Sequence[Path], *, documents: int) -> Figures:
     """Clusters of similar documents."""
     from thresher.batch.near.minhash import cluster as cluster_pairs
 
-    cluster_pairs(_files(inputs), out / FILE, documents=documents)
+    cluster_pairs(files(inputs), out / FILE, documents=documents)
     return {}
 
 
@@ -128,7 +102,3 @@ def leave_out(out: Path, inputs: Sequence[Path], *, first: int) -> Figures:
 def _left(shard: Path, gone: Iterator[bool]) -> Iterator[pa.RecordBatch]:
     for batch in shards.batches(shard):
         yield batch.filter(pa.array([not next(gone) for _ in range(batch.num_rows)], pa.bool_()))
-
-
-def _files(inputs: Sequence[Path]) -> list[Path]:
-    return [path / FILE for path in inputs]
