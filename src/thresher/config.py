@@ -217,6 +217,17 @@ class Cycles(Section, frozen=True):
     seeds: Annotated[int, Meta(ge=1)] = 100_000  # the best so many of them
 
 
+class Shards(Section, frozen=True):
+    """A crawl in shards: several loops, each with hosts of its own, on one machine or on many."""
+
+    count: Count = 0  # fixed when the corpus is made; 0: no shards
+    lease: Annotated[float, Meta(ge=0.5)] = 10.0  # seconds without a word after which a shard is replaced
+    scratch: str = (
+        ""  # folder on each machine in which shards work; empty: in the corpus, which all machines share
+    )
+    snapshot: Annotated[float, Meta(gt=0)] = 60.0  # seconds between two copies from there into the corpus
+
+
 class Config(Section, frozen=True):
     """All that was asked of a corpus."""
 
@@ -232,6 +243,7 @@ class Config(Section, frozen=True):
     store: Storing = Storing()
     policy: Policy = Policy()
     cycles: Cycles = Cycles()
+    shards: Shards = Shards()
     # What `thresher process` does, step by step: [[process]] with step = "…" and the parameters of that step.
     process: tuple[dict[str, Any], ...] = ()
 

@@ -21,6 +21,7 @@ from thresher.config import Config, ConfigError
 from thresher.crawl.state import State
 from thresher.page import Candidate, Failure, Page, Reply, Verdict
 from thresher.store.segments import Segments
+from thresher.store.shards import ALONE, Shard
 from thresher.store.tables import DOCS, LINKS, OUTCOMES, document_row, link_columns
 from thresher.store.warc import WarcWriter
 from thresher.url import domain as domain_of
@@ -60,17 +61,20 @@ class Outcome(Struct, frozen=True):
 class Ledger:
     """Everything of a corpus directory that one crawler writes."""
 
-    def __init__(self, directory: Path, config: Config, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, directory: Path, config: Config, clock: Callable[[], float], shard: Shard = ALONE
+    ) -> None:
         self.directory = directory
         self._config = config
         self._clock = clock
+        self._shard = shard
         self._lock = _lock(directory)
         self.state = State(directory / "state")
         stored = self.state.get(FIGURES)
         self.figures = msgspec.msgpack.decode(stored, type=Figures) if stored else Figures()
         files = msgspec.msgpack.decode(self.state.get(FILES) or _encode({}), type=dict[str, int | None])
         _refuse_lost_state(directory, files)
-        self._seq = sum(self.figures.outcomes.values())
+        self._index = sum(self.figures.outcomes.values())
         store = config.store
         description = {"operator": config.polite.contact, "language": config.language, "robots": "obey"}
         self._warc = WarcWriter(
@@ -79,11 +83,12 @@ class Ledger:
             store.warc_bytes,
             f"thresher/{__version__}",
             description,
+            shard,
         )
-        self._docs = Segments(directory / "docs", DOCS, _under("docs", files), store.segment_bytes)
-        self._links = Segments(directory / "links", LINKS, _under("links", files), store.segment_bytes)
+        self._docs = Segments(directory / "docs", DOCS, _under("docs", files), store.segment_bytes, shard)
+        self._links = Segments(directory / "links", LINKS, _under("links", files), store.segment_bytes, shard)
         self._outcomes = Segments(
-            directory / "outcomes", OUTCOMES, _under("outcomes", files), store.segment_bytes
+            directory / "outcomes", OUTCOMES, _under("outcomes", files), store.segment_bytes, shard
         )
         self._parts: dict[str, WarcWriter | Segments] = {
             "warc": self._warc,
@@ -91,6 +96,11 @@ class Ledger:
             "links": self._links,
             "outcomes": self._outcomes,
         }
+
+    @property
+    def _seq(self) -> int:
+        """The number of the next outcome."""
+        return self._shard.seq(self._index)
 
     # what happened to a URL
 
@@ -177,7 +187,7 @@ class Ledger:
             outcome.detail,
             *(raw or (None, None)),
         )
-        self._seq += 1
+        self._index += 1
         figures.outcomes[outcome.kind] = figures.outcomes.get(outcome.kind, 0) + 1
         if outcome.kind == "rejected":
             figures.rejected[outcome.reason] = figures.rejected.get(outcome.reason, 0) + 1

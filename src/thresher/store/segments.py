@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thresher.store.files import AppendFile, StoreError, adopt, numbered, sync_directory
+from thresher.store.shards import ALONE, Shard
 
 ROW_GROUP_BYTES = 32 << 20  # in memory: what a reader of Parquet, and sealing, hold at once
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
@@ -139,8 +140,14 @@ class Segments:
     """
 
     def __init__(
-        self, directory: Path, schema: pa.Schema, committed: Mapping[str, int | None], seal_bytes: int
+        self,
+        directory: Path,
+        schema: pa.Schema,
+        committed: Mapping[str, int | None],
+        seal_bytes: int,
+        shard: Shard = ALONE,
     ) -> None:
+        self._shard = shard
         self._directory = directory
         self._schema = schema
         self._seal_bytes = seal_bytes
@@ -165,7 +172,7 @@ class Segments:
         self._rows = self._count_rows()
         self._number = max([*self._sealed, *self._full], default=0)
         if not self._continues(self._number):
-            self._number += 1
+            self._number = shard.next_file(self._number)
         self._file = AppendFile(self._stream(self._number), self._full.pop(self._number, 0))
 
     def _continues(self, number: int) -> bool:
@@ -251,7 +258,7 @@ class Segments:
         """The open stream is full: the next one is opened."""
         self._file.close()
         self._full[self._number] = self._file.length
-        self._number += 1
+        self._number = self._shard.next_file(self._number)
         self._file = AppendFile(self._stream(self._number), 0)
 
     def _start_sealing(self) -> None:

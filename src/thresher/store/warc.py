@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from thresher.page import Reply, Truncated
 from thresher.store.files import AppendFile, StoreError, adopt, numbered
+from thresher.store.shards import ALONE, Shard
 
 NAMING = re.compile(r"thresher-(\d{5,})\.warc\.gz")
 MAX_RECORD_BYTES = 1 << 30  # when reading: no gzip bomb is unpacked further
@@ -87,20 +88,23 @@ class WarcWriter:
         max_bytes: int,
         software: str,
         description: Mapping[str, str],
+        shard: Shard = ALONE,
     ) -> None:
+        self._shard = shard
         self._directory = directory
         self._max_bytes = max_bytes
         self._about = {"software": software, "format": "WARC File Format 1.1", **description}
         adopt(directory, committed, NAMING)
         files = numbered(committed, NAMING)
-        self._finished = [number for number, length in files if length is None]
+        self._finished = [file_name(number) for number, length in files if length is None]
         self._full: list[AppendFile] = []  # no record is added to them, but they may not be durable yet
         growing = [(number, length) for number, length in files if length is not None]
         if len(growing) > 1:
             raise StoreError(
                 f"{directory}: two WARC files were committed as growing; the state is not of this corpus"
             )
-        self._number, length = growing[0] if growing else (max(self._finished, default=0) + 1, 0)
+        last = files[-1][0] if files else 0
+        self._number, length = growing[0] if growing else (shard.next_file(last), 0)
         self._file = AppendFile(self._path(self._number), length)
 
     def _path(self, number: int) -> Path:
@@ -128,7 +132,7 @@ class WarcWriter:
     def _add(self, member: bytes) -> tuple[str, int]:
         if self._file.end >= self._max_bytes:
             self._full.append(self._file)
-            self._number += 1
+            self._number = self._shard.next_file(self._number)
             self._file = AppendFile(self._path(self._number), 0)
         if self._file.end == 0:
             self._file.append(self._warcinfo())
@@ -151,13 +155,13 @@ class WarcWriter:
         while self._full:
             self._full[0].flush()
             self._full[0].close()
-            self._finished.append(self._number - len(self._full))
+            self._finished.append(self._full[0].path.name)
             del self._full[0]
         self._file.flush()
 
     def lengths(self) -> dict[str, int | None]:
         """What to commit: the name of every durable file, with its length; None: it never changes."""
-        lengths: dict[str, int | None] = {self._path(number).name: None for number in self._finished}
+        lengths: dict[str, int | None] = dict.fromkeys(self._finished)
         if self._file.length:
             lengths[self._file.path.name] = self._file.length
         return lengths
