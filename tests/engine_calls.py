@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
+import time
+from pathlib import Path
 
 
 def double(number: int) -> int:
@@ -34,3 +37,19 @@ def hang() -> None:
 
 def number_of_process() -> int:
     return os.getpid()
+
+
+def wait_for(path: str) -> str:
+    while not Path(path).exists():
+        time.sleep(0.01)
+    return path
+
+
+def tell_number_and_hang(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    hang()
+
+
+def knock(address: str, port: int) -> None:
+    with socket.create_connection((address, port)) as door:
+        door.sendall(b"knock")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from thresher.engine import choose
-from thresher.engine.calls import Call, Ended, Engine
+from thresher.engine.calls import Call, Ended, Engine, Running
 from thresher.engine.processes import Processes
 
 HERE = "engine_calls"  # a module beside this one
@@ -93,6 +95,45 @@ def test_what_is_not_waited_for_is_ended(engine: Engine) -> None:
     next(running)
     running.close()  # type: ignore[attr-defined]
     assert ended(engine, call("double", number=1))[0].result == 2
+
+
+def finished(running: Running) -> Ended:
+    while (found := running.poll()) is None:
+        time.sleep(0.01)
+    return found
+
+
+def test_a_call_that_lasts_runs_beside_others_until_it_ends(engine: Engine, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    lasting = [engine.start(call("wait_for", path=str(mark))) for _ in range(4)]
+    assert [running.poll() for running in lasting] == [None] * 4, "more than there are processors"
+    assert ended(engine, call("double", number=4))[0].result == 8
+    mark.touch()
+    assert [finished(running).result for running in lasting] == [str(mark)] * 4
+
+
+def test_a_call_that_lasts_tells_of_its_fault(engine: Engine) -> None:
+    assert finished(engine.start(call("fail", message="so"))).fault == "ValueError: so"
+    assert "died" in finished(engine.start(call("die"))).fault
+
+
+def test_a_call_that_lasts_can_be_killed(engine: Engine, tmp_path: Path) -> None:
+    number = tmp_path / "number"
+    running = engine.start(call("tell_number_and_hang", path=str(number)))
+    while not (number.exists() and number.read_text()):
+        time.sleep(0.01)
+    running.kill()
+    while Path(f"/proc/{number.read_text()}").exists():
+        time.sleep(0.01)
+
+
+def test_an_engine_tells_an_address_that_what_it_starts_can_reach(engine: Engine) -> None:
+    with socket.create_server((engine.address, 0)) as listening:
+        place = {"address": engine.address, "port": listening.getsockname()[1]}
+        running = engine.start(call("knock", **place))
+        with listening.accept()[0] as caller:
+            assert caller.recv(5) == b"knock"
+        assert not finished(running).fault
 
 
 def test_processes_that_die_while_idle_are_replaced() -> None:

@@ -42,11 +42,26 @@ class Ended(Struct, frozen=True):
     cpu_seconds: float = 0.0
 
 
+class Running(Protocol):
+    """A call that was started."""
+
+    def poll(self) -> Ended | None:
+        """How it ended; None while it runs."""
+
+    def kill(self) -> None:
+        """End it now, as far as it can be reached; nothing more is heard of it."""
+
+
 class Engine(Protocol):
     """Where calls are run."""
 
+    address: str  # under which what is started can reach this machine
+
     def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
         """Run all calls; each is told of once, when it has ended."""
+
+    def start(self, call: Call) -> Running:
+        """Run a call that lasts, whatever else runs: as many as are started run at once. Deadlines do not count."""
 
     def close(self) -> None:
         """Let go of everything."""

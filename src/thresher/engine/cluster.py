@@ -27,7 +27,7 @@ class Cluster:
             import ray
         except ImportError:
             raise ConfigError("Ray is not installed; try: pip install 'thresher[ray]'") from None
-        self._ray: Any = ray
+        self.ray: Any = ray
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "thresher"}
         if not address:
             options["include_dashboard"] = False
@@ -36,31 +36,37 @@ class Cluster:
         except (ConnectionError, ValueError, RuntimeError) as fault:
             raise ConfigError(f"there is no Ray cluster at {address or 'this machine'}: {fault}") from None
         self._perform = ray.remote(max_retries=0)(perform)
+        self.address: str = ray.util.get_node_ip_address()
 
     def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
         waiting = iter(enumerate(calls))
         under_way: dict[Any, tuple[int, Call, float]] = {}
         try:
             while True:
-                room = AHEAD * max(int(self._ray.cluster_resources().get("CPU", 1)), 1)
+                room = AHEAD * max(int(self.ray.cluster_resources().get("CPU", 1)), 1)
                 while len(under_way) < room and (handed := next(waiting, None)):
                     number, call = handed
                     under_way[self._perform.remote(number, call)] = (number, call, time.monotonic())
                 if not under_way:
                     return
-                ready, _ = self._ray.wait(list(under_way), num_returns=1, timeout=LOOK)
+                ready, _ = self.ray.wait(list(under_way), num_returns=1, timeout=LOOK)
                 for reference in ready:
-                    yield self._ended(reference, *under_way.pop(reference))
+                    yield self.ended(reference, *under_way.pop(reference))
                 yield from self._late(under_way)
         finally:
             for reference in under_way:
-                self._ray.cancel(reference, force=True)
+                self.ray.cancel(reference, force=True)
 
-    def _ended(self, reference: Any, number: int, _: Call, began: float) -> Ended:
+    def start(self, call: Call) -> _Started:
+        # A sliver of a processor: so many as there are find room, but not on a node that is to do no work.
+        station = self.ray.remote(num_cpus=0.01, max_restarts=0, scheduling_strategy="SPREAD")(_Station)
+        return _Started(self, station.remote(), call)
+
+    def ended(self, reference: Any, number: int, _: Call, began: float) -> Ended:
         """What became of a call: its answer, or that there will be none."""
         try:
-            answer: Ended = self._ray.get(reference)
-        except self._ray.exceptions.RayError as fault:
+            answer: Ended = self.ray.get(reference)
+        except self.ray.exceptions.RayError as fault:
             why = str(fault).strip().splitlines()[0] if str(fault).strip() else type(fault).__name__
             return Ended(number, fault=f"its process died: {why}", seconds=time.monotonic() - began)
         return answer
@@ -71,8 +77,37 @@ class Cluster:
         for reference, (number, call, began) in list(under_way.items()):
             if call.deadline and now - began > call.deadline:
                 del under_way[reference]
-                self._ray.cancel(reference, force=True)
+                self.ray.cancel(reference, force=True)
                 yield Ended(number, fault=f"it took longer than {call.deadline:.0f} s", seconds=now - began)
 
     def close(self) -> None:
-        self._ray.shutdown()
+        self.ray.shutdown()
+
+
+class _Station:
+    """An actor: a process of its own on some node."""
+
+    def perform(self, call: Call) -> Ended:
+        return perform(0, call)
+
+
+class _Started:
+    """A call with an actor of its own."""
+
+    def __init__(self, cluster: Cluster, station: Any, call: Call) -> None:
+        self._cluster = cluster
+        self._station = station
+        self._answer = station.perform.remote(call)
+        self._call = call
+        self._began = time.monotonic()
+
+    def poll(self) -> Ended | None:
+        ready, _ = self._cluster.ray.wait([self._answer], timeout=0)
+        if not ready:
+            return None
+        ended = self._cluster.ended(self._answer, 0, self._call, self._began)
+        self.kill()  # or the actor would wait for another call
+        return ended
+
+    def kill(self) -> None:
+        self._cluster.ray.kill(self._station)

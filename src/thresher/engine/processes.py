@@ -22,6 +22,8 @@ _CONTEXT = multiprocessing.get_context("spawn")
 class Processes:
     """An engine of as many processes as there are processors; they are started when there is work."""
 
+    address = "127.0.0.1"
+
     def __init__(self, count: int = 0) -> None:
         self._count = count or processors()
         self._idle: list[_Process] = []
@@ -54,6 +56,9 @@ class Processes:
         found = wait([process.pipe for process in busy], None if left == float("inf") else max(left, 0.0))
         late = time.monotonic()
         return [process for process in busy if process.pipe in found or process.until <= late]
+
+    def start(self, call: Call) -> _Started:
+        return _Started(call)
 
     def close(self) -> None:
         for process in self._idle:
@@ -116,6 +121,25 @@ class _Process:
         if self._process.exitcode is None:
             self._process.kill()
             self._process.join()
+
+
+class _Started:
+    """A call with a process of its own."""
+
+    def __init__(self, call: Call) -> None:
+        self._process = _Process()
+        self._process.hand(0, call)
+
+    def poll(self) -> Ended | None:
+        if not self._process.pipe.poll():
+            return None
+        ended = self._process.ended()
+        if self._process.is_alive:
+            self._process.close()
+        return ended
+
+    def kill(self) -> None:
+        self._process.kill()
 
 
 def _serve(pipe: Connection) -> None:
