@@ -8,7 +8,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from thresher.crawl.fetch import Fetcher
-from thresher.crawl.politeness import BUSY, Politeness
+from thresher.crawl.politeness import BUSY
 from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import MAX_ROBOTS_BYTES
 from thresher.page import Failure, Reply
@@ -33,15 +33,10 @@ def location(reply: Reply) -> str | None:
     return canonical(value, reply.url)
 
 
-async def address_wait(resolver: Resolver, polite: Politeness, host: str) -> float:
-    """Seconds to wait for the host's address, which other hosts may share (S6); taken if there are none."""
+async def address_of(resolver: Resolver, host: str) -> str:
+    """The address that a request to a host goes to, which other hosts may share (S6); "" where fetch will tell."""
     addresses = await resolver.resolve(host.partition(":")[0])
-    if not isinstance(addresses, tuple):
-        return 0.0  # fetch will tell
-    wait = polite.address_wait(addresses[0])
-    if not wait:
-        polite.visit_address(addresses[0])
-    return wait
+    return addresses[0] if isinstance(addresses, tuple) else ""
 
 
 async def fetch_robots(

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from thresher.config import Scope
 from thresher.crawl.scope import Gate
-from thresher.crawl.seen import Seen
+from thresher.crawl.seen import Recent, Seen
 from thresher.page import Candidate, Link, Page, Via
 from thresher.store.forgotten import Forgotten
+from thresher.store.shards import ALONE, Shard
 from thresher.url import host as host_of
 from thresher.url import key
 
@@ -18,10 +19,14 @@ from thresher.url import key
 class Finds:
     """Lets every URL through once."""
 
-    def __init__(self, scope: Scope, seen: Seen, forgotten: Forgotten | None = None) -> None:
-        """What was forgotten is refused."""
+    def __init__(
+        self, scope: Scope, seen: Seen, forgotten: Forgotten | None = None, shard: Shard = ALONE
+    ) -> None:
+        """What was forgotten is refused. URLs of other shards go through again after a while: those know better."""
         self._scope = scope
         self._seen = seen
+        self._shard = shard
+        self._sent = Recent(Seen.RECENT)
         self._gate = Gate(scope)
         self._forgotten = forgotten or Forgotten()
 
@@ -39,11 +44,26 @@ class Finds:
         `source` is the host whose page led to them; None: no page did.
         """
         keys = [key(url) for url in urls]
-        fresh = [place for place in self._seen.unseen(keys) if self._gate.admits(urls[place], source)]
+        abroad = set() if self._shard.count == 1 else self._abroad(urls)
+        unseen = self._seen.unseen(keys) if not abroad else self._unseen(keys, abroad)
+        fresh = [place for place in unseen if self._gate.admits(urls[place], source)]
         if self._forgotten:
             fresh = [place for place in fresh if not self.refuses(urls[place])]
-        self._seen.add([keys[place] for place in fresh])
+        self._seen.add([keys[place] for place in fresh if place not in abroad])
+        for place in abroad.intersection(fresh):
+            self._sent.add(keys[place])
         return fresh
+
+    def _abroad(self, urls: Sequence[str]) -> set[int]:
+        """Places of URLs that are for other shards."""
+        return {place for place, url in enumerate(urls) if not self._shard.owns(host_of(url))}
+
+    def _unseen(self, keys: Sequence[bytes], abroad: set[int]) -> list[int]:
+        """Places of keys that are new here, or that were not sent to other shards lately."""
+        own = [place for place in range(len(keys)) if place not in abroad]
+        fresh = [own[number] for number in self._seen.unseen([keys[place] for place in own])]
+        sent = {keys[place]: place for place in sorted(abroad, reverse=True) if keys[place] not in self._sent}
+        return sorted([*fresh, *sent.values()])
 
     def without_forgotten(self, page: Page) -> Page:
         """A page without its links to what is to stay forgotten: they are not written down again."""

@@ -19,6 +19,7 @@ from thresher.crawl.state import State
 from thresher.crawl.turns import RANKS, BestTurns, RankedTurns, Turning, Turns
 from thresher.crawl.yields import Yields
 from thresher.page import Candidate, Link
+from thresher.store.shards import ALONE, Shard
 from thresher.url import host as host_of
 
 
@@ -172,13 +173,13 @@ def by_weight(candidate: Candidate) -> int:
 
 
 def guided(
-    policy: Policy, language: str, state: State, yields: Yields, random: Random
+    policy: Policy, language: str, state: State, yields: Yields, random: Random, shard: Shard = ALONE
 ) -> tuple[Guide, Turning]:
     """The guide of a policy, and how hosts take turns under it."""
     if policy.name == "learned":
         from thresher.crawl.learned.guide import Learned  # with numba, that the others do without
 
-        return Learned(language, state), BestTurns(policy.patience)
+        return Learned(language, state, shard=shard), BestTurns(policy.patience)
     priorities = Priorities(policy, state)
     if policy.name == "focus":
         return Focus(yields), BestTurns(0.0)

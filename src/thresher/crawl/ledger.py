@@ -29,8 +29,11 @@ from thresher.url import host as host_of
 
 FILES = b"m/files"  # committed length of every file; null for one that is sealed
 FIGURES = b"m/figures"
-TWIN = "same as "  # begins the detail of a duplicate; the number of the outcome it equals follows
+TWIN = (
+    "same as "  # begins the detail of a duplicate; the number of the outcome it equals, or its URL, follows
+)
 RAW, TEXT = b"r", b"t"  # hash of a raw page, of a text -> number of the first outcome that had it
+CLAIMED = b"k"  # hash of a text -> URL of another shard that had it first
 
 _encode = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder(order="deterministic")
@@ -108,8 +111,25 @@ class Ledger:
         """Whether the raw page and its text are in the books."""
         return (
             bool(page.raw_hash) and RAW + page.raw_hash in self.state,
-            bool(page.text_hash) and TEXT + page.text_hash in self.state,
+            bool(page.text_hash) and bool(self._first_with(page.text_hash)),
         )
+
+    def _first_with(self, text_hash: bytes) -> str:
+        """Which outcome was the first with a text: its number, of another shard its URL; "" if there is none."""
+        if first := self.state.get(TEXT + text_hash):
+            return str(msgspec.msgpack.decode(first, type=int))
+        claimed = self.state.get(CLAIMED + text_hash) if self._shard.count > 1 else None
+        return claimed.decode() if claimed else ""
+
+    def claim(self, text_hash: bytes, url: str) -> str:
+        """Another shard has a page whose text may be new: who had it first, or "", and from now on it is that URL.
+
+        Should its shard die before the page is in the books, the same URL asks again, and is told the same.
+        """
+        first = self._first_with(text_hash)
+        if not first:
+            self.state.put(CLAIMED + text_hash, url.encode())
+        return "" if first == url else first
 
     def record(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
         """A URL that gave no page: its outcome joins the next commit."""
@@ -124,11 +144,14 @@ class Ledger:
         text_bytes: int,
         weights: Sequence[float],
         chances: Sequence[float | None],
+        twin: str = "",
     ) -> None:
-        """A page: raw record, document, links and outcome join the next commit."""
+        """A page: raw record, document, links and outcome join the next commit; `twin`: who has its text."""
         raw = self._keep_raw(reply, kept=verdict.keep)
         seq = self._seq
-        outcome = Outcome("kept" if verdict.keep else "rejected", verdict.reason, self._twin(page, verdict))
+        outcome = Outcome(
+            "kept" if verdict.keep else "rejected", verdict.reason, self._twin(page, verdict, twin)
+        )
         self._outcome(candidate, reply, outcome, verdict.language, text_bytes, raw)
         if page.raw_hash and RAW + page.raw_hash not in self.state:
             self.state.put(RAW + page.raw_hash, _encode(seq))
@@ -138,13 +161,14 @@ class Ledger:
         if self._config.store.links and page.links:
             self._links.extend(link_columns(page, verdict, weights, chances))
 
-    def _twin(self, page: Page, verdict: Verdict) -> str:
+    def _twin(self, page: Page, verdict: Verdict, elsewhere: str) -> str:
         """Of a duplicate, which outcome is that of the page it equals."""
-        key = {"raw duplicate": RAW + page.raw_hash, "text duplicate": TEXT + page.text_hash}.get(
-            verdict.reason
-        )
-        first = self.state.get(key) if key else None
-        return f"{TWIN}{msgspec.msgpack.decode(first, type=int)}" if first else ""
+        if verdict.reason == "raw duplicate":
+            first = self.state.get(RAW + page.raw_hash)
+            return f"{TWIN}{msgspec.msgpack.decode(first, type=int)}" if first else ""
+        if verdict.reason == "text duplicate":
+            return f"{TWIN}{self._first_with(page.text_hash) or elsewhere}"
+        return ""
 
     def _keep_raw(self, answer: Reply | Failure | None, *, kept: bool) -> tuple[str, int] | None:
         wish = self._config.store.keep_raw

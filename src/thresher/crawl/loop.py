@@ -19,8 +19,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from thresher.config import Config
-from thresher.crawl.answers import PASSING, REDIRECTS, address_wait, fetch_robots, location
+from thresher.crawl.answers import PASSING, REDIRECTS, address_of, fetch_robots, location
 from thresher.crawl.answers import received as bytes_of
+from thresher.crawl.company import Company
 from thresher.crawl.ending import CrawlFault, Ending, Meter
 from thresher.crawl.fetch import Fetcher, user_agent
 from thresher.crawl.finds import Finds, candidates
@@ -39,13 +40,14 @@ from thresher.crawl.widen import Widening
 from thresher.crawl.yields import Yields
 from thresher.engine.local import Readers
 from thresher.judge import age, judge
-from thresher.page import Candidate, Failure, Page, Reply
+from thresher.page import Candidate, Failure, Page, Reply, Verdict
 from thresher.store import forgotten
 from thresher.url import canonical, key
 from thresher.url import host as host_of
 
 MAX_PENDING = 64 << 20  # bytes of raw pages before a commit is made early
 MAX_BACKLOG = 256 << 20  # bytes that may wait for readers before fetching pauses
+NEWS_FROM_ABROAD = 1_000  # new links from other shards after which one that has run dry goes on
 
 
 class Crawl:
@@ -59,17 +61,23 @@ class Crawl:
         connect_to: tuple[str, int] | None = None,
         progress: Callable[[dict[str, Any]], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
+        company: Company | None = None,
+        root: Path | None = None,
     ) -> None:
+        """`company`: the other shards of the crawl; then `root` is the corpus, and the directory this shard's."""
+        self._company = company or Company()
+        shard = self._company.shard
         self._config = config
         self._progress = progress
         self._connect_to = connect_to
-        self.ledger = Ledger(directory, config, clock)
+        self.ledger = Ledger(directory, config, clock, shard)
         state = self.ledger.state
         self.seen = Seen(state)
         self.yields = Yields(state)
-        self.finds = Finds(config.scope, self.seen, forgotten.load(directory))
+        self.finds = Finds(config.scope, self.seen, forgotten.load(root or directory), shard)
         self.polite = Politeness(state, config.polite, clock)
-        self.queues = Queues(state, config, self.yields, self.polite, goes_on=self.seen.count > 0)
+        goes_on = self.seen.count > 0
+        self.queues = Queues(state, config, self.yields, self.polite, goes_on=goes_on, shard=shard)
         near = config.judge.near_duplicates
         self.novelty = Novelty(state, config.judge) if near else None
         self.widening = Widening(directory, config, state, self.yields, self.polite.robots)
@@ -82,6 +90,8 @@ class Crawl:
         self._unreachable = 0
         self._uncommitted = 0
         self._meter = Meter(config.budget, self.ledger.figures)
+        self._arrived = 0  # links from other shards since this one ran dry
+        self._company.join(self.ledger, self.polite, self._receive, self._news.set)
 
     @property
     def frontier(self) -> Frontier:
@@ -117,7 +127,15 @@ class Crawl:
 
     def seed(self, urls: Iterable[str]) -> None:
         """Queue seeds (canonical URLs) that are new and in scope."""
-        self._queue([Candidate(url) for url in urls], None)
+        self._queue([Candidate(url) for url in urls if self._company.shard.owns(host_of(url))], None)
+
+    def _receive(self, candidates: Sequence[Candidate]) -> None:
+        """Links that other shards have found to hosts of this one."""
+        self._arrived += self._queue(candidates, None)
+        if self.widening.is_over and self._arrived >= NEWS_FROM_ABROAD:
+            self._arrived = 0
+            self.widening.go_on()
+        self._news.set()
 
     async def run(self) -> Ending:
         """Crawl until nothing is left, a budget is spent or `stop` is called. Everything is committed then."""
@@ -147,14 +165,17 @@ class Crawl:
 
     def commit(self) -> None:
         """Make everything so far durable."""
+        self._company.check()
         self._meter.tell(self.readers.cpu_seconds())
         self.yields.flush()
         self.polite.flush()
         self.queues.flush()
         self.widening.flush()
+        self._company.flush()
         status = self.status()
         self.ledger.commit(status)
         self.frontier.committed()
+        self._company.committed(status)
         self._uncommitted = 0
         self._progress(status)
 
@@ -163,6 +184,9 @@ class Crawl:
             raise self._fault
         if self._stopping:
             return Ending("interrupted")
+        return self._company.ending(self._reason_to_end())
+
+    def _reason_to_end(self) -> Ending | None:
         if spent := self._meter.spent():
             return Ending(spent)
         if self.widening.is_over:
@@ -180,7 +204,7 @@ class Crawl:
         if turn is None:
             return Ending("done")
         wait = turn - time.monotonic()
-        if self._unreachable and not self._replies and wait > 0:
+        if self._unreachable and not self._replies and wait > 0 and self._company.shard.count == 1:
             raise CrawlFault(
                 "no host could be reached: is there a network, and are the names of the seeds right? "
                 "The queue is kept; try again later"
@@ -204,11 +228,13 @@ class Crawl:
 
     def _has_room(self) -> bool:
         is_full = len(self._visits) >= self.fetcher.capacity or self.readers.backlog >= MAX_BACKLOG
-        return not is_full and not self.widening.wants_quiet
+        return not is_full and not self.widening.wants_quiet and not self.widening.is_over
 
     def _is_spent(self, under_way: int) -> bool:
         fetched = self.ledger.figures.fetched + under_way
-        return bool(self._meter.spent(under_way)) or self.queues.cycles.is_full(fetched)
+        if self._meter.spent(under_way) or self.queues.cycles.is_full(fetched):
+            return True
+        return not self._company.may_fetch(fetched + 1)
 
     def _start_visits(self) -> float:
         """Start what may be started; returns when there may be more, if nothing happens before."""
@@ -236,6 +262,7 @@ class Crawl:
         rules = await self._permission(candidate, host)
         if rules is None:
             return
+        self._company.check()
         answer = await self.fetcher.fetch(candidate.url)  # a Reply or a Failure: both are values
         self._rest(host, answer)
         if isinstance(answer, Failure):
@@ -249,7 +276,8 @@ class Crawl:
             if isinstance(page, Failure):
                 self._finish(candidate, answer, Outcome("quarantined", page.reason, page.detail))
             else:
-                self._harvest(candidate, answer, self.finds.without_forgotten(page), rules)
+                page = self.finds.without_forgotten(page)
+                self._harvest(candidate, answer, page, rules, await self._twin(candidate, answer, page))
 
     async def _permission(self, candidate: Candidate, host: str) -> Robots | None:
         """The rules that allow this visit; None if it is not to be, or not now, which is settled here."""
@@ -270,7 +298,7 @@ class Crawl:
             self._finish(candidate, None, Outcome("disallowed", "robots.txt"))
             self.frontier.free(host, time.monotonic())
         # Where all connections go to one place, every host stands for an address of its own.
-        elif not self._connect_to and (wait := await address_wait(self.resolver, self.polite, host)):
+        elif not self._connect_to and (wait := await self._address_wait(host)):
             self._return(candidate, host, wait)
         elif rules is None:
             await self._visit_robots(candidate, host)
@@ -278,17 +306,32 @@ class Crawl:
             return rules
         return None
 
-    def _harvest(self, candidate: Candidate, reply: Reply, page: Page, rules: Robots) -> None:
-        """Judge a page, write it down, learn from it and queue its links."""
+    async def _address_wait(self, host: str) -> float:
+        address = await address_of(self.resolver, host)
+        return await self._company.address_wait(address) if address else 0.0
+
+    async def _twin(self, candidate: Candidate, reply: Reply, page: Page) -> str:
+        """Which page of another shard has the text of one that would be kept, or ""."""
+        if self._company.shard.count == 1 or not self._judged(reply, page).keep or not page.text_hash:
+            return ""
+        return (
+            await self._company.twin(page.text_hash, candidate.url) if self._config.judge.duplicates else ""
+        )
+
+    def _judged(self, reply: Reply, page: Page, twin: str = "") -> Verdict:
         raw_seen, text_seen = self.ledger.seen_before(page)
-        verdict = judge(
+        return judge(
             page,
             self._config.language,
             self._config.judge,
             raw_seen=raw_seen,
-            text_seen=text_seen,
+            text_seen=text_seen or bool(twin),
             age=age(reply),
         )
+
+    def _harvest(self, candidate: Candidate, reply: Reply, page: Page, rules: Robots, twin: str) -> None:
+        """Judge a page, write it down, learn from it and queue its links."""
+        verdict = self._judged(reply, page, twin)
         if self.novelty and verdict.keep:
             page, verdict = self.novelty.sift(page, verdict)
         received = len(reply.body)
@@ -305,17 +348,17 @@ class Crawl:
         chances: list[float | None] = [None] * len(weights)
         for place, weight, chance in zip(fresh, self.guide.weights(found), found_chances, strict=True):
             weights[place], chances[place] = weight, chance
-        self.ledger.record_page(candidate, reply, page, verdict, text_bytes, weights, chances)
+        self.ledger.record_page(candidate, reply, page, verdict, text_bytes, weights, chances, twin)
         self.yields.learn(host_of(candidate.url), received, text_bytes)
         self.guide.learn(candidate, received, text_bytes, is_ours)
         self.queues.cycles.harvest(page)
-        self.queues.add(found)
+        self.queues.add(self._company.post(found))
         self._done(candidate)
 
     def _queue(self, given: Sequence[Candidate], source: str | None) -> int:
         """Queue URLs that no page led to, if they are new and in scope; returns how many were."""
         fresh = self.finds.fresh([one.url for one in given], source)
-        self.queues.add(self.guide.given([given[place] for place in fresh]))
+        self.queues.add(self._company.post(self.guide.given([given[place] for place in fresh])))
         return len(fresh)
 
     def _finish(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
@@ -401,6 +444,7 @@ class Crawl:
 
     async def _visit_robots(self, candidate: Candidate, host: str) -> None:
         """Spend the host's turn on robots.txt; the URL waits for the next one."""
+        self._company.check()
         url = f"{candidate.url.partition(':')[0]}://{host}/robots.txt"
         answer, spent = await fetch_robots(self.fetcher, url, self._pause)
         self.ledger.figures.robots_bytes += spent

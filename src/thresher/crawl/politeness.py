@@ -148,8 +148,14 @@ class Politeness:
         """Seconds until that address, whatever the host, may be sent another request."""
         return max(0.0, self._address_until.get(address, 0.0) - self._clock())
 
-    def visit_address(self, address: str) -> None:
-        """A request goes to that address now."""
+    def take_address(self, address: str) -> float:
+        """Seconds to wait for an address; if there are none, a request goes there now."""
+        wait = self.address_wait(address)
+        if not wait:
+            self._visit_address(address)
+        return wait
+
+    def _visit_address(self, address: str) -> None:
         now = self._clock()
         if len(self._address_until) > 100_000:
             self._address_until = {a: until for a, until in self._address_until.items() if until > now}

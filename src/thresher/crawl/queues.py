@@ -20,6 +20,7 @@ from thresher.crawl.stash import Stash
 from thresher.crawl.state import State
 from thresher.crawl.yields import EASED, LOW_YIELD, SHARES, Closing, Yields, eased
 from thresher.page import Candidate
+from thresher.store.shards import ALONE, Shard
 from thresher.url import domain as domain_of
 
 
@@ -27,7 +28,14 @@ class Queues:
     """All queues of a crawl. Now and then they are opened anew: `frontier` and `guide` are not for keeping."""
 
     def __init__(
-        self, state: State, config: Config, yields: Yields, polite: Politeness, *, goes_on: bool
+        self,
+        state: State,
+        config: Config,
+        yields: Yields,
+        polite: Politeness,
+        *,
+        goes_on: bool,
+        shard: Shard = ALONE,
     ) -> None:
         """`goes_on`: somebody may have crawled just before, and not have recorded it."""
         self._state = state
@@ -37,6 +45,7 @@ class Queues:
         self._eased = eased(state)
         self._closing = Closing(config.policy, config.budget, self._eased)
         self._goes_on = goes_on
+        self._shard = shard
         self._started = time.monotonic()
         self.stash = Stash(state)
         self.cycles = Cycles(state, config.cycles, self.stash)
@@ -51,7 +60,9 @@ class Queues:
             return max(rest, self._polite.rest_on_opening(host) - since) if self._goes_on else rest
 
         config = self._config
-        self.guide, turns = guided(config.policy, config.language, self._state, self._yields, Random())
+        self.guide, turns = guided(
+            config.policy, config.language, self._state, self._yields, Random(), self._shard
+        )
         self.frontier = Frontier(self._state, time.monotonic, self.guide, turns, first_rest)
         for host in self.frontier.names():  # may be judged otherwise than last time
             self.close_if_due(host)

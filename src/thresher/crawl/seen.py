@@ -73,6 +73,23 @@ class _Layer:
         return held
 
 
+class Recent:
+    """The last keys that were added: at least so many, at most twice as many."""
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+        self._young: set[bytes] = set()
+        self._old: set[bytes] = set()
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._young or key in self._old
+
+    def add(self, key: bytes) -> None:
+        self._young.add(key)
+        if len(self._young) > self._least:
+            self._old, self._young = self._young, set()
+
+
 class Seen:
     """The exact set of keys ever added: none is thought new twice, none is lost to an error of the filter."""
 
@@ -81,8 +98,7 @@ class Seen:
     def __init__(self, state: State) -> None:
         self._state = state
         self._filter = BloomFilter()
-        self._young: set[bytes] = set()
-        self._old: set[bytes] = set()
+        self._recent = Recent(self.RECENT)
         self.count = 0
         stored = (key[1:] for key, _ in state.committed(PREFIX, after(PREFIX)))
         while some := list(islice(stored, self.RECENT)):
@@ -93,7 +109,7 @@ class Seen:
         """The places of keys that were never added, each key once."""
         places: dict[bytes, int] = {}
         for place, key in enumerate(keys):
-            if key not in self._young and key not in self._old and key not in places:
+            if key not in self._recent and key not in places:
                 places[key] = place
         if not places:
             return []
@@ -101,7 +117,7 @@ class Seen:
         fresh = []
         for (key, place), doubt in zip(places.items(), doubtful, strict=True):
             if doubt and PREFIX + key in self._state:
-                self._remember(key)
+                self._recent.add(key)
             else:
                 fresh.append(place)
         return fresh
@@ -114,12 +130,7 @@ class Seen:
         self.count += len(keys)
         for key in keys:
             self._state.put(PREFIX + key, b"")
-            self._remember(key)
-
-    def _remember(self, key: bytes) -> None:
-        self._young.add(key)
-        if len(self._young) > self.RECENT:
-            self._old, self._young = self._young, set()
+            self._recent.add(key)
 
 
 def _as_keys(keys: Sequence[bytes]) -> Keys:

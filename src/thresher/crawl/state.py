@@ -15,6 +15,7 @@ from rocksdict import (
     AccessType,
     BlockBasedOptions,
     Cache,
+    Checkpoint,
     Options,
     Rdict,
     WriteBatch,
@@ -93,6 +94,11 @@ class State:
         with _os_errors():
             self._db.write(batch, self._synced)
         self._pending = {}
+
+    def checkpoint(self, directory: Path) -> None:
+        """A copy as of the last commit, on the same disk, that shares what never changes."""
+        with _os_errors():
+            Checkpoint(self._db).create_checkpoint(str(directory))
 
     def compact(self) -> None:
         """Leave nothing on disk of what was deleted."""

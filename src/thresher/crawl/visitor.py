@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from thresher import config as configuration
 from thresher.config import Config, ConfigError
-from thresher.crawl.answers import PASSING, REDIRECTS, address_wait, fetch_robots, location, received
+from thresher.crawl.answers import PASSING, REDIRECTS, address_of, fetch_robots, location, received
 from thresher.crawl.fetch import Fetcher, user_agent
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.resolve import Resolver
@@ -228,7 +228,8 @@ class Visitor:
                 return Failure(url, "disallowed", "robots.txt")
             wait = self._polite.robots_wait(host) if rules is DISALLOW_ALL else self._polite.remaining(host)
             if not wait and not self._connect_to:  # else every host stands for an address of its own
-                wait = await address_wait(self._resolver, self._polite, host)
+                address = await address_of(self._resolver, host)
+                wait = self._polite.take_address(address) if address else 0.0
             if wait > self._config.polite.max_crawl_delay:
                 unknown = "robots.txt cannot be had" if rules is DISALLOW_ALL else ""
                 return Failure(url, unknown or "asked to wait", f"{wait:,.0f} s")

@@ -123,8 +123,12 @@ class Widening:
         self._is_on = policy.widen and policy.name in POLICIES and not config.cycles.pages
         self._progress = msgspec.msgpack.decode(state.get(PROGRESS) or _encode(Progress()), type=Progress)
         self._pages: Iterator[tuple[int, list[Good]]] | None = None
-        if self._progress.through:  # whoever lets the crawl go on wants some pages at least
-            self._progress.mark = yields.lately.pages
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Whoever lets a crawl go on that had tried everything wants some pages at least."""
+        if self._progress.through:
+            self._progress.mark = self._yields.lately.pages
 
     # dry or not
 

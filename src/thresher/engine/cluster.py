@@ -36,7 +36,7 @@ class Cluster:
         except (ConnectionError, ValueError, RuntimeError) as fault:
             raise ConfigError(f"there is no Ray cluster at {address or 'this machine'}: {fault}") from None
         self._perform = ray.remote(max_retries=0)(perform)
-        self.address: str = ray.util.get_node_ip_address()
+        self.address: str = self.ray.util.get_node_ip_address()
 
     def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
         waiting = iter(enumerate(calls))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import xxhash
 from msgspec import Struct
 
@@ -65,6 +66,21 @@ def epochs(home: Path) -> dict[int, Path]:
 def newest(home: Path) -> Path | None:
     """The folder of a shard that counts; None before its first commit."""
     return next(reversed(epochs(home).values()), None)
+
+
+def state_folder(part: Path) -> Path:
+    """Where the state of a part is: of a copy of a shard, in the folder that its status names."""
+    try:
+        told = msgspec.json.decode((part / "status.json").read_bytes(), type=_Told)
+    except (OSError, msgspec.DecodeError):
+        told = _Told()
+    return part / Path(told.state).name
+
+
+class _Told(Struct):
+    """What status.json says of the state."""
+
+    state: str = "state"
 
 
 def parts(directory: Path, config: Config) -> list[Path]:

@@ -26,8 +26,10 @@ from thresher.crawl.learned.forecast import (
 )
 from thresher.crawl.learned.trees import Forests, shipped
 from thresher.crawl.priority import Source
+from thresher.crawl.seen import Recent
 from thresher.crawl.state import State
 from thresher.page import Candidate, Link
+from thresher.store.shards import ALONE, Shard
 from thresher.url import host as host_of
 
 TRIES = 0.05  # of all bytes, what goes into trying something new
@@ -41,6 +43,7 @@ NEW_HOST, USUAL_BYTES, MANY_HOSTS = 400.0, 8_000.0, 30
 
 ROOM = 1_024  # for first URLs of lanes, to begin with
 RECENT = 4_096  # pages of which is known what was thought of them
+MET_HOSTS = 100_000  # of other shards, that somebody was led to
 
 Reals = NDArray[np.float64]
 
@@ -75,8 +78,12 @@ class Learned:
 
     SWEEP = 8
 
-    def __init__(self, language: str, state: State, forests: Forests | None = None) -> None:
+    def __init__(
+        self, language: str, state: State, forests: Forests | None = None, shard: Shard = ALONE
+    ) -> None:
         self.clues = Clues(language)
+        self._shard = shard
+        self._led_to = Recent(MET_HOSTS)
         self._forests = forests
         self.experience = Experience(state)
         self._keys: at.Keys = np.zeros((ROOM, at.WIDTH), np.uint64)  # of the first URLs of lanes, …
@@ -120,9 +127,16 @@ class Learned:
         """What hosts that nobody knew are worth to those who led there."""
         lately = HAD_ANYWAY * self.experience.overall.lately
         worth: dict[str, float] = {}
+        abroad: set[str] = set()
         for row in np.flatnonzero(outlook.measures[:, HOST_EVIDENCE] <= 0).tolist():
             host = host_of(queued[row].url)
+            if not self._shard.owns(host):  # of which nothing will ever be known here: it is new but once
+                if host.encode() in self._led_to:
+                    continue
+                abroad.add(host)
             worth[host] = max(worth.get(host, 0.0), float(outlook.told[row, WEIGHT]) - lately)
+        for host in abroad:
+            self._led_to.add(host.encode())
         return sum(NEW_HOST + USUAL_BYTES * better for better in sorted(worth.values())[-MANY_HOSTS:])
 
     def _hints(self, candidate: Candidate, source: Source, link: Link, here: str, kind: bytes) -> bytes:

@@ -17,7 +17,8 @@ from thresher.crawl.ending import Ending
 M = TypeVar("M")
 
 LENGTH = struct.Struct("!I")
-LONGEST = 256 << 20  # bytes of a frame; a longer one is nobody's we know
+LONGEST = 256 << 20  # bytes of a frame; a longer one is nobody's we know …
+FIRST = 1 << 20  # … and of the first frame of somebody whose token was not seen yet
 
 
 class Broken(Exception):
@@ -120,11 +121,11 @@ class Frames(Generic[M]):
         body = self._encode(message)
         return LENGTH.pack(len(body)) + body
 
-    async def read(self, reader: asyncio.StreamReader) -> M:
+    async def read(self, reader: asyncio.StreamReader, longest: int = LONGEST) -> M:
         """The next message. Broken: there is none, or nothing that we know."""
         try:
             (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
-            self._check(length)
+            _check(length, longest)
             return self._unpack(await reader.readexactly(length))
         except (OSError, asyncio.IncompleteReadError) as fault:
             raise Broken(str(fault)) from None
@@ -133,20 +134,21 @@ class Frames(Generic[M]):
         """The next message of a socket that blocks."""
         try:
             (length,) = LENGTH.unpack(_exactly(pipe, LENGTH.size))
-            self._check(length)
+            _check(length, LONGEST)
             return self._unpack(_exactly(pipe, length))
         except OSError as fault:
             raise Broken(str(fault)) from None
-
-    def _check(self, length: int) -> None:
-        if length > LONGEST:
-            raise Broken(f"a frame of {length:,} bytes")
 
     def _unpack(self, body: bytes) -> M:
         try:
             return self._decode(body)
         except msgspec.DecodeError as fault:
             raise Broken(str(fault)) from None
+
+
+def _check(length: int, longest: int) -> None:
+    if length > longest:
+        raise Broken(f"a frame of {length:,} bytes")
 
 
 def _exactly(pipe: socket.socket, count: int) -> bytes:

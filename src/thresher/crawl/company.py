@@ -1,0 +1,53 @@
+"""The others of a crawl, as its loop sees them: shards with other hosts, and who leads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from thresher.crawl.ending import Ending
+from thresher.crawl.ledger import Ledger
+from thresher.crawl.politeness import Politeness
+from thresher.page import Candidate
+from thresher.store.shards import ALONE
+
+Receive = Callable[[Sequence[Candidate]], None]
+
+
+class Company:
+    """No company at all: most crawls are alone. A shard among others has one that does more."""
+
+    shard = ALONE
+
+    def join(self, ledger: Ledger, polite: Politeness, receive: Receive, news: Callable[[], None]) -> None:  # noqa: ARG002
+        """The books are open. `receive` takes links that others found; `news`: there may be something to do."""
+        self._polite = polite
+
+    def check(self) -> None:
+        """Superseded is raised if another has taken over our hosts."""
+
+    def may_fetch(self, pages: int) -> bool:  # noqa: ARG002
+        """Whether this shard may have fetched so many pages, those under way among them."""
+        return True
+
+    def post(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """Send links, with the next commit, to those whose hosts they lead to; returns those that are ours."""
+        return candidates
+
+    async def address_wait(self, address: str) -> float:
+        """Seconds to wait for an address, which hosts of other shards may share; it is taken if there are none."""
+        return self._polite.take_address(address)
+
+    async def twin(self, text_hash: bytes, url: str) -> str:  # noqa: ARG002
+        """Which page of another shard has the same text, or ""; then the text is that URL's from now on."""
+        return ""
+
+    def flush(self) -> None:
+        """Hand everything to the state's next commit."""
+
+    def committed(self, status: dict[str, Any]) -> None:
+        """All that was flushed is committed; the figures as of now."""
+
+    def ending(self, reason: Ending | None) -> Ending | None:
+        """Why the crawl as a whole ends, told why this shard would."""
+        return reason

@@ -1,0 +1,238 @@
+"""How shards speak to each other: each has a line to every other one, for its letters and its questions.
+
+Whoever calls says in which epoch, and is heeded only if that is the one that the coordinator told of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from thresher.crawl.shards.letters import Letters, decode
+from thresher.crawl.shards.messages import (
+    FIRST,
+    Answer,
+    BetweenShards,
+    Broken,
+    Frames,
+    Hello,
+    Letter,
+    Peer,
+    Question,
+    Receipt,
+    same,
+)
+from thresher.page import Candidate
+from thresher.store.shards import Shard
+
+WINDOW = 8  # letters under way on one line
+AGAIN = 0.2  # seconds before a line that broke is laid anew
+HELLO_SECONDS = 10.0  # for somebody to say who they are
+
+_frames: Frames[BetweenShards] = Frames(BetweenShards)
+
+
+class Answering(Protocol):
+    """Who answers what other shards ask."""
+
+    def __call__(self, question: Question, answer: Callable[[float | str], None]) -> None:
+        """`answer` is to be called once, now or later."""
+
+
+class Exchange:
+    """The lines of one shard, and its door."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        epoch: int,
+        token: str,
+        letters: Letters,
+        receive: Callable[[Sequence[Candidate]], None],
+        answering: Answering,
+    ) -> None:
+        self.shard = shard
+        self.epoch = epoch
+        self.token = token
+        self.letters = letters
+        self._receive = receive
+        self._answering = answering
+        self.peers = [Peer(0) for _ in range(shard.count)]
+        self._lines = {number: _Line(self, number) for number in range(shard.count) if number != shard.number}
+        self._callers: dict[int, asyncio.StreamWriter] = {}
+        self._server: asyncio.Server | None = None
+
+    async def open(self, address: str) -> int:
+        """Open the door; returns the port."""
+        self._server = await asyncio.start_server(self._serve, address, 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    def update(self, peers: Sequence[Peer]) -> None:
+        """Where everybody is now: lines to those who have gone are cut, and who they were is not heeded any more."""
+        before, self.peers = self.peers, list(peers)
+        for number, line in self._lines.items():
+            if before[number] != peers[number]:
+                line.lay()
+            if before[number].epoch != peers[number].epoch and (caller := self._callers.pop(number, None)):
+                caller.close()
+
+    def durable(self) -> None:
+        """More letters may be sent, and more be receipted."""
+        for line in self._lines.values():
+            line.wake()
+        for number, caller in self._callers.items():
+            caller.write(_frames.pack(Receipt(self.letters.safe_from(number))))
+
+    async def ask(self, number: int, kind: str, *about: str | bytes) -> float | str:
+        """What another shard says; while it cannot be reached, this waits."""
+        return await self._lines[number].ask(kind, about)
+
+    async def close(self) -> None:
+        for line in self._lines.values():
+            await line.close()
+        for caller in self._callers.values():
+            caller.close()
+        if self._server:
+            self._server.close()
+
+    # who calls
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        caller = -1
+        with suppress(Broken, OSError, asyncio.TimeoutError):
+            async with asyncio.timeout(HELLO_SECONDS):
+                caller = self._known(await _frames.read(reader, FIRST))
+            self._callers[caller] = writer
+            safe = self.letters.safe_from(caller)
+            writer.write(_frames.pack(Hello(self.token, self.shard.number, self.epoch, safe)))
+            while True:
+                self._heed(caller, await _frames.read(reader), writer)
+        if self._callers.get(caller) is writer:
+            del self._callers[caller]
+        writer.close()
+
+    def _known(self, hello: BetweenShards) -> int:
+        """The shard that calls; Broken if it is none, or not in the epoch that counts."""
+        if not isinstance(hello, Hello) or not same(hello.token, self.token):
+            raise Broken("a stranger")
+        if hello.shard not in self._lines or hello.epoch != self.peers[hello.shard].epoch:
+            raise Broken(f"shard {hello.shard} is not in epoch {hello.epoch}")
+        return hello.shard
+
+    def _heed(self, caller: int, message: BetweenShards, writer: asyncio.StreamWriter) -> None:
+        if isinstance(message, Question):
+            number = message.number
+
+            def answer(value: float | str) -> None:
+                if not writer.is_closing():  # who asked will ask again
+                    writer.write(_frames.pack(Answer(number, value)))
+
+            self._answering(message, answer)
+        elif isinstance(message, Letter):
+            expected = self.letters.next_from(caller)
+            if message.number > expected:
+                raise Broken(f"letter {message.number} came before letter {expected}")
+            if message.number == expected:
+                self._receive(decode(message.candidates))
+                self.letters.receive(caller, expected)
+        else:
+            raise Broken("out of place")
+
+
+class _Line:
+    """The line to another shard: laid anew whenever it breaks, as long as there is somewhere to call."""
+
+    def __init__(self, exchange: Exchange, number: int) -> None:
+        self._exchange = exchange
+        self._number = number
+        self._task: asyncio.Task[None] | None = None
+        self._more = asyncio.Event()
+        self._writer: asyncio.StreamWriter | None = None
+        self._questions: dict[int, tuple[Question, asyncio.Future[float | str]]] = {}
+        self._asked = 0
+        self._receipted = 0
+
+    def lay(self) -> None:
+        """Lay the line to where the other shard is now."""
+        if self._task:
+            self._task.cancel()
+        peer = self._exchange.peers[self._number]
+        self._task = asyncio.create_task(self._keep(peer)) if peer.port else None
+
+    def wake(self) -> None:
+        self._more.set()
+
+    async def ask(self, kind: str, about: Sequence[str | bytes]) -> float | str:
+        self._asked += 1
+        question = Question(self._asked, kind, list(about))
+        future: asyncio.Future[float | str] = asyncio.get_running_loop().create_future()
+        self._questions[question.number] = question, future
+        if self._writer:
+            self._writer.write(_frames.pack(question))
+        try:
+            return await future
+        finally:
+            del self._questions[question.number]
+
+    async def close(self) -> None:
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _keep(self, peer: Peer) -> None:
+        while True:
+            with suppress(Broken, OSError):
+                await self._talk(peer)
+            await asyncio.sleep(AGAIN)
+
+    async def _talk(self, peer: Peer) -> None:
+        exchange = self._exchange
+        reader, writer = await asyncio.open_connection(peer.address, peer.port)
+        try:
+            writer.write(_frames.pack(Hello(exchange.token, exchange.shard.number, exchange.epoch)))
+            hello = await _frames.read(reader)
+            if not isinstance(hello, Hello) or hello.epoch != peer.epoch:
+                raise Broken("somebody else")
+            self._settle(hello.letter)
+            for question, _ in self._questions.values():
+                writer.write(_frames.pack(question))
+            self._writer = writer
+            sending = asyncio.create_task(self._send(writer, hello.letter))
+            try:
+                while True:
+                    self._heed(await _frames.read(reader))
+            finally:
+                sending.cancel()
+        finally:
+            self._writer = None
+            writer.close()
+
+    async def _send(self, writer: asyncio.StreamWriter, last: int) -> None:
+        """Letters, from the one after the last that has arrived for certain."""
+        while True:
+            self._more.clear()
+            for number, candidates in self._exchange.letters.to_send(self._number, last):
+                if number > self._receipted + WINDOW:
+                    break
+                writer.write(_frames.pack(Letter(number, candidates)))
+                last = number
+                await writer.drain()
+            await self._more.wait()
+
+    def _heed(self, message: BetweenShards) -> None:
+        if isinstance(message, Receipt):
+            self._settle(message.number)
+        elif isinstance(message, Answer):
+            _, future = self._questions.get(message.number, (None, None))
+            if future and not future.done():  # who asked may have gone
+                future.set_result(message.value)
+        else:
+            raise Broken("out of place")
+
+    def _settle(self, number: int) -> None:
+        self._receipted = number
+        self._exchange.letters.settle(self._number, number)
+        self._more.set()

@@ -1,0 +1,189 @@
+"""Who leads the shards of a crawl, as far as it is a matter of deciding: no network, and no clock but one given.
+
+A shard is *vacant* until it is started, *called* until it speaks, then *present* while it does so again and again.
+One that has died, or was not heard of for longer than its lease, is vacant, under the number of a new epoch. It is
+started anew when all that are present know of that number: from then on nobody heeds its forerunner, who may only
+have slept.
+
+A crawl is over when all have nothing to do and no letter is on its way, and every one of them has said so twice
+without having received a letter in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from thresher.config import Budget
+from thresher.crawl.ending import CrawlFault, Ending
+from thresher.crawl.shards.messages import Beat, Peer, Word
+
+MARGIN = 1.1  # by which a lease is longer here than there: clocks do not run alike
+CALLED_SECONDS = 120.0  # for a process to be found a place and to start
+MAX_DEATHS = 4  # of a shard that committed nothing in between
+PORTION = 500  # pages that are granted at once, at most
+PORTIONS = 4  # of what is left, for each shard
+
+
+class Seat(Struct):
+    """One shard, as it is known here."""
+
+    epoch: int
+    standing: Literal["vacant", "called", "present"] = "vacant"
+    heard: float = 0.0  # when it last spoke, or was called
+    address: str = ""
+    port: int = 0
+    version: int = 0  # of the list of shards that it knows
+    deaths: int = 0  # since it last committed something
+    fetched: int = 0
+    granted: int = 0  # pages it may fetch beyond those
+    downloaded: int = 0
+    idle: Ending | None = None
+    received: int = 0  # letters …
+    outbox: int = 0  # … and those it has sent that may still be on their way
+    status: dict[str, Any] | None = None
+
+
+class Lead:
+    """What is known of all shards, and what follows from it."""
+
+    def __init__(
+        self,
+        epochs: list[int],
+        budget: Budget,
+        lease: float,
+        clock: Callable[[], float],
+        *,
+        fetched: list[int] | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        """`fetched`, `seconds`: what the crawl had already spent when it was last stopped."""
+        self.seats = [Seat(epoch) for epoch in epochs]
+        for seat, pages in zip(self.seats, fetched or [0] * len(epochs), strict=True):
+            seat.fetched = pages
+        self._budget = budget
+        self._lease = lease
+        self._clock = clock
+        self._began = clock() - seconds
+        self._version = 1
+        self._quiet_since: float | None = None
+        self._received: list[int] = []
+        self.ending: Ending | None = None
+
+    # who is there
+
+    def to_start(self) -> list[int]:
+        """Shards that may be started: all others know that whoever had their hosts before is not to be heeded."""
+        if self.ending:
+            return []
+        known = all(seat.version == self._version for seat in self.seats if seat.standing == "present")
+        return [number for number, seat in enumerate(self.seats) if seat.standing == "vacant" and known]
+
+    def call(self, number: int) -> None:
+        """A shard was started."""
+        seat = self.seats[number]
+        seat.standing, seat.heard, seat.version = "called", self._clock(), 0
+
+    def vacate(self, number: int, epoch: int) -> None:
+        """A shard is no more; the next one has that epoch."""
+        before = self.seats[number]
+        if before.deaths + 1 >= MAX_DEATHS:
+            raise CrawlFault(
+                f"shard {number} was lost {MAX_DEATHS} times without having done anything. "
+                "Everything reported so far is safe"
+            )
+        self.seats[number] = Seat(
+            epoch, deaths=before.deaths + 1, fetched=before.fetched, status=before.status
+        )
+        self._version += 1
+        self._quiet_since = None
+
+    def silent(self) -> list[int]:
+        """Shards whose lease is over, or that were called and never came."""
+        now = self._clock()
+        patience = {"vacant": float("inf"), "called": CALLED_SECONDS, "present": MARGIN * self._lease}
+        return [
+            number for number, seat in enumerate(self.seats) if now - seat.heard > patience[seat.standing]
+        ]
+
+    # what they say
+
+    def hear(self, beat: Beat, address: str) -> Word | None:
+        """What a shard is told in return; None: it is not that shard any more."""
+        if not 0 <= beat.shard < len(self.seats) or self.seats[beat.shard].epoch != beat.epoch:
+            return None
+        seat = self.seats[beat.shard]
+        if (seat.standing, seat.address, seat.port) != ("present", address, beat.port):
+            self._version += 1
+        seat.standing, seat.heard, seat.address, seat.port = "present", self._clock(), address, beat.port
+        seat.version, seat.fetched, seat.downloaded = beat.version, beat.fetched, beat.downloaded
+        seat.granted, seat.idle, seat.received, seat.outbox = (
+            beat.holds,
+            beat.idle,
+            beat.received,
+            beat.outbox,
+        )
+        if beat.commits:
+            seat.deaths = 0
+        seat.status = beat.status or seat.status
+        self.look()
+        grant = self._grant(beat)
+        seat.granted += grant
+        return Word(
+            self._version,
+            None if beat.version == self._version else self._peers(),
+            grant,
+            self._budget.pages > 0,
+            self.ending,
+        )
+
+    def _peers(self) -> list[Peer]:
+        return [Peer(seat.epoch, seat.address, seat.port) for seat in self.seats]
+
+    # budgets
+
+    def _grant(self, beat: Beat) -> int:
+        """Pages that a shard may fetch beyond those it was granted before."""
+        left = self._budget.pages - sum(seat.fetched + seat.granted for seat in self.seats)
+        portion = min(max(left // (PORTIONS * len(self.seats)), 1), PORTION)
+        return min(portion, left) if beat.busy and left > 0 and 2 * beat.holds <= portion else 0
+
+    def spent(self) -> str:
+        """The budget that is spent, or ""."""
+        budget, seats = self._budget, self.seats
+        if 0 < budget.pages <= sum(seat.fetched for seat in seats):
+            return "page budget"
+        if 0 < budget.bytes <= sum(seat.downloaded for seat in seats):
+            return "byte budget"
+        return "time budget" if 0 < budget.seconds <= self._clock() - self._began else ""
+
+    # the end
+
+    def stop(self) -> None:
+        """End now: everything is committed, and what is under way stays queued."""
+        self.ending = self.ending or Ending("interrupted")
+
+    def look(self) -> None:
+        """See whether the crawl is over."""
+        if self.ending:
+            return
+        if spent := self.spent():
+            self.ending = Ending(spent)
+        elif not all(seat.standing == "present" and seat.idle and not seat.outbox for seat in self.seats):
+            self._quiet_since = None
+        elif (
+            received := [seat.received for seat in self.seats]
+        ) != self._received or self._quiet_since is None:
+            self._quiet_since, self._received = self._clock(), received
+        elif all(seat.heard > self._quiet_since for seat in self.seats):
+            self.ending = _together([seat.idle for seat in self.seats if seat.idle])
+
+
+def _together(reasons: list[Ending]) -> Ending:
+    """Why a crawl ends, of why its shards do."""
+    for reason in ("dry", "waiting"):
+        if details := dict.fromkeys(each.detail for each in reasons if each.reason == reason):
+            return Ending(reason, " ".join(details))
+    return reasons[0]

@@ -1,0 +1,277 @@
+"""A shard at work: a crawl like any other, with company."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import uvloop
+import xxhash
+from msgspec.structs import replace
+
+from thresher.config import Config, ConfigError, load
+from thresher.crawl.company import Company, Receive
+from thresher.crawl.ending import CrawlFault, Ending
+from thresher.crawl.ledger import Ledger
+from thresher.crawl.loop import Crawl
+from thresher.crawl.politeness import Politeness
+from thresher.crawl.seeds import known_seeds
+from thresher.crawl.shards.epochs import Snapshots, take_over
+from thresher.crawl.shards.exchange import Exchange
+from thresher.crawl.shards.lease import Lease, Superseded
+from thresher.crawl.shards.letters import Counts, Letters
+from thresher.crawl.shards.messages import Beat, Question, Word
+from thresher.crawl.start import fault_of_disk, parse_address, raise_file_limit
+from thresher.page import Candidate
+from thresher.store.files import StoreError
+from thresher.store.shards import Shard, home
+
+CLAIM_PATIENCE = 30.0  # seconds for another shard to say whether a text is new; then it is thought so
+ADDRESS_PATIENCE = 5.0  # … and whether an address may be visited; then it is asked again, …
+ADDRESS_WAIT = 1.0  # … after so many seconds
+
+
+def work(
+    directory: str,
+    number: int,
+    epoch: int,
+    address: str,
+    port: int,
+    token: str,
+    connect_to: str,
+) -> dict[str, str]:
+    """Crawl one shard until the coordinator at an address and a port says that it is enough.
+
+    Returns {} then, and also if another has taken over; {"fault": …} if it cannot go on.
+    """
+    try:
+        config = load(Path(directory))
+        member = Member(config, Shard(number, config.shards.count), epoch, token, (address, port))
+        member.lease.start()
+        try:
+            uvloop.run(_work(Path(directory), config, member, connect_to))
+        finally:
+            member.lease.close()
+    except Superseded:
+        return {}
+    except OSError as fault:
+        return {"fault": str(fault_of_disk(Path(directory), fault))}
+    except (CrawlFault, ConfigError, StoreError) as fault:
+        return {"fault": str(fault)}
+    return {}
+
+
+async def _work(directory: Path, config: Config, member: Member, connect_to: str) -> None:
+    terms = config.shards
+    place = home(directory, member.shard.number)
+    scratch = Path(terms.scratch) if terms.scratch else None
+    # Opening may take long; the lease is a thread's, which speaks meanwhile.
+    folder = take_over(place, member.epoch, scratch)
+    if scratch:
+        member.snapshots = Snapshots(folder, place, member.epoch)
+    # Budgets are those of the whole crawl, which the coordinator sees to.
+    own = replace(
+        config,
+        budget=replace(config.budget, pages=0, bytes=0, seconds=0.0),
+        read=replace(config.read, processes=config.read.processes or 1),
+    )
+    raise_file_limit(own.fetch.connections)
+    target = parse_address(connect_to) if connect_to else None
+    async with Crawl(folder, own, connect_to=target, company=member, root=directory) as crawl:
+        await member.open()
+        try:
+            crawl.seed(known_seeds(directory))
+            crawl.commit()
+            await crawl.run()
+            await member.finish()
+        finally:
+            await member.close()
+
+
+class Member(Company):
+    """One shard among others: what its loop may do, what it says, and what it is told."""
+
+    def __init__(
+        self, config: Config, shard: Shard, epoch: int, token: str, coordinator: tuple[str, int]
+    ) -> None:
+        self.shard = shard
+        self.epoch = epoch
+        self.snapshots: Snapshots | None = None
+        self._config = config
+        self._token = token
+        self._port = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._word = Word(0, limited=True)
+        self._limit: int | None = None  # pages that may have been fetched in all, once that is known
+        self._idle: Ending | None = None
+        self._commits = 0
+        self._status: dict[str, Any] | None = None
+        self._claims: list[Callable[[float | str], None]] = []  # to be answered after the next commit
+        self._copied = time.monotonic()
+        self._copying: tuple[Future[None], Counts] | None = None
+        self._copier = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
+        self.lease = Lease(coordinator, config.shards.lease, self._beat, self._heed, self._wake)
+
+    def join(self, ledger: Ledger, polite: Politeness, receive: Receive, news: Callable[[], None]) -> None:
+        self._ledger = ledger
+        self._polite = polite
+        self._news = news
+        self._letters = Letters(ledger.state, self.shard)
+        self._exchange = Exchange(
+            self.shard, self.epoch, self._token, self._letters, receive, self._answer
+        )
+
+    async def open(self) -> None:
+        """Be there for others."""
+        self._loop = asyncio.get_running_loop()
+        self._port = await self._exchange.open("0.0.0.0")  # noqa: S104 - whoever calls has to know the token
+        self.lease.hurry()
+
+    async def finish(self) -> None:
+        """All is committed: make it last."""
+        if self.snapshots:
+            if self._copying:
+                await asyncio.wrap_future(self._copying[0])
+            self.check()
+            await asyncio.to_thread(self.snapshots.take(self._ledger.state))
+
+    async def close(self) -> None:
+        self._loop = None
+        await self._exchange.close()
+        self._copier.shutdown(wait=True)
+
+    # the coordinator; in the thread of the lease
+
+    def _beat(self) -> Beat:
+        if not self._loop:
+            return Beat(self._token, self.shard.number, self.epoch)
+        figures = self._ledger.figures
+        status, self._status = self._status, None
+        fetched = figures.fetched
+        limit = fetched if self._limit is None else self._limit
+        return Beat(
+            token=self._token,
+            shard=self.shard.number,
+            epoch=self.epoch,
+            port=self._port,
+            version=self._word.version,
+            fetched=fetched,
+            holds=max(limit - fetched, 0),
+            busy=self._idle is None,
+            downloaded=figures.downloaded,
+            idle=self._idle,
+            received=self._letters.received,
+            outbox=self._letters.outstanding,
+            commits=self._commits,
+            status=status,
+        )
+
+    def _heed(self, word: Word) -> None:
+        if self._loop:
+            self._loop.call_soon_threadsafe(self._take, word)
+
+    def _take(self, word: Word) -> None:
+        """In the loop again."""
+        if word.peers is not None:
+            self._exchange.update(word.peers)
+        if self._limit is None:
+            self._limit = self._ledger.figures.fetched
+        self._limit += word.grant
+        self._word = word
+        self._news()
+
+    def _wake(self) -> None:
+        if self._loop:
+            self._loop.call_soon_threadsafe(self._news)
+
+    # the loop
+
+    def check(self) -> None:
+        if not self.lease.holds:
+            raise Superseded(f"shard {self.shard.number} was not heard of, and is another's by now")
+        if self._copying and self._copying[0].done():
+            self._copying[0].result()
+
+    def may_fetch(self, pages: int) -> bool:
+        if not self.lease.holds or self._limit is None:
+            return False
+        return not self._word.limited or pages <= self._limit
+
+    def ending(self, reason: Ending | None) -> Ending | None:
+        self.check()
+        if reason and not self._idle and self._limit is not None:
+            self._limit = self._ledger.figures.fetched  # for others: nothing is under way here
+        if bool(reason) != bool(self._idle):
+            self.lease.hurry()
+        self._idle = reason
+        return self._word.ending
+
+    def flush(self) -> None:
+        self._letters.flush()
+
+    def committed(self, status: dict[str, Any]) -> None:
+        self._commits += 1
+        self._status = status
+        counts = self._letters.committed()
+        for answer in self._claims:
+            answer("")
+        self._claims = []
+        if not self.snapshots:
+            self._letters.durable(counts)
+            self._exchange.durable()
+        else:
+            self._copy(self.snapshots, counts)
+
+    def _copy(self, snapshots: Snapshots, counts: Counts) -> None:
+        """Take a snapshot if it is time; what the last one held is durable when it is copied."""
+        if self._copying and self._copying[0].done():
+            self._copying[0].result()
+            self._letters.durable(self._copying[1])
+            self._exchange.durable()
+            self._copying = None
+        if not self._copying and time.monotonic() - self._copied >= self._config.shards.snapshot:
+            self._copied = time.monotonic()
+            self._copying = self._copier.submit(snapshots.take(self._ledger.state)), counts
+
+    # others
+
+    def post(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        return self._letters.add(candidates)
+
+    async def address_wait(self, address: str) -> float:
+        owner = _owner(address.encode(), self.shard.count)
+        if owner == self.shard.number:
+            return self._polite.take_address(address)
+        try:
+            async with asyncio.timeout(ADDRESS_PATIENCE):
+                return float(await self._exchange.ask(owner, "address", address))
+        except TimeoutError:
+            return ADDRESS_WAIT
+
+    async def twin(self, text_hash: bytes, url: str) -> str:
+        owner = _owner(text_hash, self.shard.count)
+        if owner == self.shard.number:  # then all is in our own books
+            return ""
+        try:
+            async with asyncio.timeout(CLAIM_PATIENCE):
+                return str(await self._exchange.ask(owner, "text", text_hash, url))
+        except TimeoutError:  # a copy more is for a later step to find; a text less would be lost
+            return ""
+
+    def _answer(self, question: Question, answer: Callable[[float | str], None]) -> None:
+        match question.kind, question.about:
+            case "address", [str(address)]:
+                answer(self._polite.take_address(address))
+            case "text", [bytes(text_hash), str(url)]:
+                if first := self._ledger.claim(text_hash, url):
+                    answer(first)
+                else:
+                    self._claims.append(answer)  # who is told so counts on our remembering it
+
+
+def _owner(about: bytes, count: int) -> int:
+    return xxhash.xxh3_64_intdigest(about) % count
