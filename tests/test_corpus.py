@@ -11,6 +11,7 @@ import pytest
 
 from thresher.page import Block, LanguageShare, Page, Reply, Verdict
 from thresher.store import corpus as corpora
+from thresher.store import parts
 from thresher.store.corpus import Corpus, CorpusError, Document
 from thresher.store.files import StoreError
 from thresher.store.segments import Segments
@@ -219,15 +220,15 @@ def test_a_stream_that_is_sealed_under_the_readers_eyes_is_looked_for_again(craw
     crawl.add(3)
     crawl.commit()
     corpus = corpora.open(crawl.directory)
-    stale = corpus._status()
+    stale = parts.status(crawl.directory)
     crawl.seal()
-    read, calls = Corpus._status, []
+    read, calls = parts.status, []
 
-    def first_stale(self):
+    def first_stale(part):
         calls.append(1)
-        return stale if len(calls) == 1 else read(self)
+        return stale if len(calls) == 1 else read(part)
 
-    monkeypatch.setattr(Corpus, "_status", first_stale)
+    monkeypatch.setattr(parts, "status", first_stale)
     assert seqs(corpus) == [0, 1, 2]
     assert len(calls) == 2
 

@@ -7,7 +7,7 @@ In this order, each step whole or not at all:
 3. the index: deleted at once, then the segments are written anew;
 4. imports, file by file, and seeds; archives that were imported are the user's own;
 5. WARC files and tables are written anew beside the old ones; one commit makes the new ones count; status.json
-   tells readers; the old ones are deleted;
+   tells readers; the old ones are deleted; of a crawl in shards, shard by shard, and then epochs that are over;
 6. results of `thresher process`, all of them: they can be made again, of what is left.
 
 A kill leaves a corpus that can be read and crawled; the same command finishes what was begun.
@@ -15,6 +15,7 @@ A kill leaves a corpus that can be read and crawled; the same command finishes w
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -32,12 +33,13 @@ from thresher.crawl.state import State
 from thresher.query import index, manifest
 from thresher.query.segment import DOCUMENT
 from thresher.store import corpus as corpora
-from thresher.store import imports, pages, rewriting, warc
+from thresher.store import imports, pages, rewriting, shards, warc
 from thresher.store.files import StoreError, adopt, locked, sync_directory
 from thresher.store.forgotten import Meant, Wish, write_down
 from thresher.store.pages import page_paths
 from thresher.store.rewriting import Lengths, Moved
 from thresher.store.segments import naming_of
+from thresher.store.shards import Shard
 
 TABLES = ("outcomes", "docs", "links")
 NAMES = ("id", "url")  # attributes that a document is known by
@@ -63,33 +65,37 @@ def forget(directory: Path, wish: Wish, *, dry_run: bool = False, now: datetime 
     >>> forget(Path("czech"), wish(hosts=["blog.example.cz"]), dry_run=True)  # doctest: +SKIP
     Forgot(documents=12, raw=14, outcomes=14, links=310, waiting=3, imports=0, index=12, seeds=0)
     """
-    corpora.open(directory)  # that it is one
+    config = corpora.open(directory).config
     meant = Meant(wish)
-    with locked(directory):
-        books = _Books(directory, meant, read_only=dry_run)
-        try:
-            found = Forgot(
-                **books.found,
-                imports=sum(_in_import(file, meant) for file in imports.files(directory))
-                + sum(_in_pages(path, meant) for path in page_paths(directory)),
-                index=_in_index(directory, meant),
-                seeds=len(_seeds(directory)) - len(_other_seeds(directory, meant)),
-            )
-            if not dry_run:
-                write_down(directory, wish, msgspec.structs.asdict(found), now or datetime.now(UTC))
-                books.clear_queues()
-                _forget_in_index(directory, meant)
-                for file in imports.files(directory):
-                    if _in_import(file, meant):
-                        imports.rewrite_without(file, lambda id, meta: _is_meant(id, meta, meant))
-                for path in page_paths(directory):
-                    if _in_pages(path, meant):
-                        pages.rewrite_without(path, meant.covers)
-                _forget_seeds(directory, meant)
-                books.forget()
-                forget_results(directory)
-        finally:
-            books.close()
+    with contextlib.ExitStack() as held:
+        held.enter_context(locked(directory))
+        parts = shards.parts(directory, config)
+        for part in parts if config.shards.count else []:
+            held.enter_context(locked(part))  # one may have outlived the crawl that it is of
+        books = [_Books(part, shards.shard_of(part, config), meant, read_only=dry_run) for part in parts]
+        found = Forgot(
+            **sum((one.found for one in books), Counter[str]()),
+            imports=sum(_in_import(file, meant) for file in imports.files(directory))
+            + sum(_in_pages(path, meant) for path in page_paths(directory)),
+            index=_in_index(directory, meant),
+            seeds=len(_seeds(directory)) - len(_other_seeds(directory, meant)),
+        )
+        if not dry_run:
+            write_down(directory, wish, msgspec.structs.asdict(found), now or datetime.now(UTC))
+            for one in books:
+                one.clear_queues()
+            _forget_in_index(directory, meant)
+            for file in imports.files(directory):
+                if _in_import(file, meant):
+                    imports.rewrite_without(file, lambda id, meta: _is_meant(id, meta, meant))
+            for path in page_paths(directory):
+                if _in_pages(path, meant):
+                    pages.rewrite_without(path, meant.covers)
+            _forget_seeds(directory, meant)
+            for one in books:
+                one.forget()
+            shards.sweep(directory, config)
+            forget_results(directory)
     return found
 
 
@@ -97,35 +103,34 @@ def forget(directory: Path, wish: Wish, *, dry_run: bool = False, now: datetime 
 
 
 class _Books:
-    """The files and the state of a crawl, if there was one."""
+    """The files and the state of a crawl, or of one of its shards, if there was one."""
 
-    def __init__(self, directory: Path, meant: Meant, *, read_only: bool) -> None:
-        self._directory = directory
+    def __init__(self, part: Path, shard: Shard, meant: Meant, *, read_only: bool) -> None:
+        self._directory = part
+        self._shard = shard
         self._meant = meant
-        self._state: State | None = None
+        self._folder = shards.state_folder(part)
         self._files: Lengths = {}
         self._numbers: set[int] = set()  # of outcomes that are meant
         self._raw: dict[str, set[int]] = {}  # records that are meant, by file
         self.found: Counter[str] = Counter()
-        if not (directory / "state").is_dir():
-            if any((directory / table).is_dir() for table in TABLES):
+        if not self._folder.is_dir():
+            if any((part / table).is_dir() for table in TABLES):
                 raise StoreError(
-                    f"{directory} has pages but its state is gone ({directory / 'state'}); restore it from a backup"
+                    f"{part} has pages but its state is gone ({self._folder}); restore it from a backup"
                 )
             return
-        self._state = State(directory / "state", read_only=read_only)
-        try:
-            self._files = forgetting.committed_files(self._state)
+        with self._state(read_only=read_only) as state:
+            self._files = forgetting.committed_files(state)
             if not read_only:
                 self._tidy()  # what one that was killed had begun
-            self._look()
-        except BaseException:
-            self.close()
-            raise
+            self._look(state)
 
-    def close(self) -> None:
-        if self._state:
-            self._state.close()
+    @contextlib.contextmanager
+    def _state(self, *, read_only: bool = False) -> Iterator[State]:
+        """The state, open only while it is needed: there may be many shards."""
+        with contextlib.closing(State(self._folder, read_only=read_only)) as state:
+            yield state
 
     def _of(self, part: str) -> Lengths:
         prefix = f"{part}/"
@@ -139,9 +144,8 @@ class _Books:
         for name, length in self._of(table).items():
             yield from rewriting.segment_batches(self._directory / table / name, length)
 
-    def _look(self) -> None:
+    def _look(self, state: State) -> None:
         """What there is of what is meant."""
-        assert self._state
         for table in TABLES:
             for batch in self._batches(table):
                 rows = batch.filter(self._meant_rows(table, batch))
@@ -155,7 +159,7 @@ class _Books:
                         if file is not None and f"warc/{file}" in self._files:
                             self._raw.setdefault(file, set()).add(offset)
         self.found["raw"] = sum(map(len, self._raw.values()))
-        self.found["waiting"] = forgetting.count_waiting(self._state, self._meant)
+        self.found["waiting"] = forgetting.count_waiting(state, self._meant)
 
     def _meant_rows(self, table: str, batch: pa.RecordBatch) -> pa.Array[Any]:
         if table == "links":
@@ -174,32 +178,34 @@ class _Books:
 
     def clear_queues(self) -> None:
         """What waits to be visited, and what is known of hosts."""
-        if self._state:
-            forgetting.clear_queues(self._state, self._meant)
+        if self._folder.is_dir():
+            with self._state() as state:
+                forgetting.clear_queues(state, self._meant)
 
     def forget(self) -> None:
         """Raw pages and tables, with one commit."""
-        if self._state is None:
+        if not self._folder.is_dir():
             return
-        raw, moved = rewriting.rewrite_warcs(self._directory / "warc", self._of("warc"), self._raw)
+        raw, moved = rewriting.rewrite_warcs(
+            self._directory / "warc", self._of("warc"), self._raw, self._shard
+        )
         files: Lengths = {f"warc/{name}": length for name, length in raw.items()}
         for table in TABLES:
             lengths = rewriting.rewrite_table(
                 self._directory / table,
                 self._of(table),
                 lambda batch, table=table: self._edited(table, batch, moved),  # type: ignore[misc]
+                self._shard,
             )
             files.update((f"{table}/{name}", length) for name, length in lengths.items())
-        if files != self._files or self._numbers:
-            forgetting.commit_files(self._state, files, self._numbers)
-            self._files = files
-        self._tidy()
-        self._state.compact()
-        self._state.close()
-        State(
-            self._directory / "state"
-        ).close()  # begins its own books anew, in which first and last keys stand
-        self._state = None
+        with self._state() as state:
+            if files != self._files or self._numbers:
+                forgetting.commit_files(state, files, self._numbers)
+                self._files = files
+            self._tidy()
+            state.compact()
+        with self._state():
+            pass  # begins its own books anew, in which first and last keys stand
 
     def _edited(self, table: str, batch: pa.RecordBatch, moved: Mapping[str, Moved]) -> pa.RecordBatch:
         """A batch without what is meant; the same one if there is nothing of it."""

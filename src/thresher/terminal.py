@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # numpy and the store are of no use to a progress line
     from thresher.lab.comparison import Row
 
 SHOWN_CYCLES = 10
+SHOWN_SHARDS = 16
 MOST_OF_A_LINE = 0.5  # that a match may take in a concordance
 PLAIN_EVERY = 10.0  # seconds between lines when nobody watches a terminal
 
@@ -161,7 +162,9 @@ def figures(status: Status, pace: Pace | None = None) -> Group:
     reasons = sorted(pages["rejected"].items(), key=lambda item: -item[1])
     why = ", ".join(f"{harmless(reason)} {count:,}" for reason, count in reasons[:8])
     table.add_row(Text("rejected", style="bold"), Text(why or "nothing"))
-    return Group(table, *_hosts(hosts), *_cycles(status.get("cycles", [])))
+    return Group(
+        table, *_hosts(hosts), *_cycles(status.get("cycles", [])), *_shards(status.get("shards", []))
+    )
 
 
 def _cycles(cycles: Sequence[Status]) -> list[Table]:
@@ -182,6 +185,20 @@ def _cycles(cycles: Sequence[Status]) -> list[Table]:
             f"{cycle['yield']:.3f}",
         )
     return [table]
+
+
+def _shards(shards: Sequence[Status]) -> list[Table | Text]:
+    """The first shards of a crawl that has any."""
+    if not shards:
+        return []
+    names = ("shard", "fetched", "kept", "queue")
+    table = Table(box=None, padding=(0, 2), header_style="bold")
+    for name in names:
+        table.add_column("queued" if name == "queue" else name, justify="right", no_wrap=True)
+    for shard in shards[:SHOWN_SHARDS]:
+        table.add_row(*(f"{shard[name]:,}" for name in names))
+    others = len(shards) - SHOWN_SHARDS
+    return [table, Text(f"  and {others:,} more")] if others > 0 else [table]
 
 
 def _hosts(hosts: Status) -> list[Table]:

@@ -11,6 +11,7 @@ from thresher.batch import records, shards
 from thresher.batch.records import Run
 from thresher.store import corpus as corpora
 from thresher.store.corpus import Corpus, CorpusError
+from thresher.store.shards import standing
 from thresher.store.tables import DOCS
 
 
@@ -43,7 +44,7 @@ def processed(directory: Path, number: int | None = None) -> Processed:
 
 
 def _files(directory: Path, run: Run) -> list[Path]:
-    found = [directory / name for name in run.result]
+    found = [standing(directory / name) for name in run.result]
     missing = [path for path in found if not path.exists()]
     if missing:
         raise CorpusError(

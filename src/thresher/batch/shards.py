@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from thresher.store.corpus import CorpusError, aligned
 from thresher.store.segments import row_groups
+from thresher.store.shards import followed
 from thresher.store.tables import DOCS
 
 FILE = "docs.parquet"
@@ -22,7 +23,7 @@ def batches(shard: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Re
     """The documents of a shard, a file or a folder with one, some at a time; what it has not is null."""
     path = shard / FILE if shard.is_dir() else shard
     try:
-        with pq.ParquetFile(path) as file:
+        with followed(path, pq.ParquetFile) as file:
             schema = file.schema_arrow if shard.is_dir() else DOCS
             wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
             present = [name for name in wanted.names if name in file.schema_arrow.names]

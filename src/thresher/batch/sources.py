@@ -13,6 +13,7 @@ from thresher.batch import shards
 from thresher.batch.pieces import Output, Task, digest_of
 from thresher.store.corpus import Corpus
 from thresher.store.segments import read_stream
+from thresher.store.shards import followed
 
 DIGESTS = "digests.json"
 SNAPSHOT = "thresher.batch.sources:snapshot"
@@ -30,9 +31,9 @@ def sealed(corpus: Corpus, runs: Path) -> tuple[list[Output], list[Task]]:
     """The documents of a corpus: files that never change, and the task that makes such a file of the last ones."""
     known = _Digests(runs / DIGESTS)
     found, open_ones = [], []
-    for path, length in corpus.files("docs"):
+    for path, length, *_ in corpus.files("docs"):
         if length is None:
-            found.append(Output(path, known.digest(path)))
+            found.append(Output(path, followed(path, known.digest)))
         elif length:
             # What was committed of a stream never changes, so its name and length tell it apart.
             stream = Output(path, f"{path.name}@{length}")
@@ -43,7 +44,7 @@ def sealed(corpus: Corpus, runs: Path) -> tuple[list[Output], list[Task]]:
 
 def snapshot(out: Path, inputs: Sequence[Path], *, length: int) -> dict[str, Any]:
     """The documents that are in a stream so far."""
-    return {"documents": shards.write(out, read_stream(inputs[0], length))}
+    return {"documents": shards.write(out, followed(inputs[0], lambda path: read_stream(path, length)))}
 
 
 class _Digests:

@@ -15,7 +15,8 @@ from thresher.crawl.seen import PREFIX as SEEN
 from thresher.crawl.state import State
 from thresher.crawl.yields import Yields
 from thresher.page import Candidate
-from thresher.store.corpus import open as open_corpus
+from thresher.store.corpus import Corpus, of_part
+from thresher.store.shards import looked, shard_of, state_folder
 from thresher.url import canonical, key
 from thresher.url import host as host_of
 
@@ -49,19 +50,31 @@ def explain(directory: Path, url: str) -> Explanation:
     wanted = canonical(url)
     if wanted is None:
         raise ConfigError(f"{url!r} is not a URL that can be crawled; try https://example.org/")
-    if not (directory / "state").is_dir():
+
+    def look(parts: list[Path]) -> Explanation | None:
+        """As the one shard sees it that has the host."""
+        for part in parts:
+            if shard_of(part, config).owns(host_of(wanted)) and state_folder(part).is_dir():
+                return _told(part, config, wanted)
+        return None
+
+    if (found := looked(directory, config, look)) is None:
         raise ConfigError(f"{directory} has no URLs yet; crawl it first: thresher crawl {directory}")
-    state = State(directory / "state", read_only=True)
+    return found
+
+
+def _told(part: Path, config: Config, url: str) -> Explanation:
+    state = State(state_folder(part), read_only=True)
     try:
-        return _explained(directory, config, state, wanted)
+        return _explained(part, config, state, url)
     finally:
         state.close()
 
 
-def _explained(directory: Path, config: Config, state: State, url: str) -> Explanation:
+def _explained(part: Path, config: Config, state: State, url: str) -> Explanation:
     yields = Yields(state)
     guide, _ = guided(config.policy, config.language, state, yields, Random(1))
-    candidate, where, detail = _found(directory, state, url)
+    candidate, where, detail = _found(of_part(part, config), state, url)
     if candidate is None:
         candidate = guide.given([Candidate(url, via="page")])[0]
     front = guide.fronts([candidate])[0]
@@ -80,7 +93,7 @@ def _explained(directory: Path, config: Config, state: State, url: str) -> Expla
     )
 
 
-def _found(directory: Path, state: State, url: str) -> tuple[Candidate | None, str, str]:
+def _found(corpus: Corpus, state: State, url: str) -> tuple[Candidate | None, str, str]:
     """The URL as it is queued, where it is, and that in words."""
     record = state.get(HOSTS + host_of(url).encode())
     wanted = key(url)
@@ -91,7 +104,7 @@ def _found(directory: Path, state: State, url: str) -> tuple[Candidate | None, s
                 guessed = f"; guessed from {candidate.source}" if candidate.via == "guess" else ""
                 order = f"waits with {queued:,} URLs of its host, {_nth(place)} in its order"
                 return candidate, "waiting", order + guessed
-    outcomes = open_corpus(directory).outcomes(["url", "outcome", "reason", "text_bytes", "bytes", "weight"])
+    outcomes = corpus.outcomes(["url", "outcome", "reason", "text_bytes", "bytes", "weight"])
     rows = outcomes.filter(pc.field("url") == url).to_pylist()
     if rows:
         row = rows[-1]

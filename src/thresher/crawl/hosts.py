@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from thresher.config import ConfigError, load
+from thresher.config import Config, ConfigError, load
 from thresher.crawl.frontier import HOSTS, decode_host
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.state import State
 from thresher.crawl.yields import Closing, Yields, eased
+from thresher.store.shards import looked, state_folder
 from thresher.url import domain
 
 
@@ -34,16 +36,27 @@ class Host(Struct, frozen=True):
 def hosts(directory: Path, now: float) -> list[Host]:
     """Every host that was ever queued, those with the highest yield first, as of the last commit."""
     config = load(directory)
-    if not (directory / "state").is_dir():
+
+    def look(parts: list[Path]) -> list[list[Host]]:
+        return [_told(state, config, now) for part in parts if (state := state_folder(part)).is_dir()]
+
+    if not (found := looked(directory, config, look)):
         raise ConfigError(f"{directory} has no hosts yet; crawl it first: thresher crawl {directory}")
-    state = State(directory / "state", read_only=True)
+    return sorted(
+        chain.from_iterable(found),
+        key=lambda host: (-host.rate, -host.text_bytes, host.downloaded, host.host),
+    )
+
+
+def _told(folder: Path, config: Config, now: float) -> list[Host]:
+    """The hosts that one state knows."""
+    state = State(folder, read_only=True)
     try:
         polite = Politeness(state, config.polite, lambda: now)
         closing = Closing(config.policy, config.budget, eased(state))
-        found = list(_hosts(state, closing, polite))
+        return list(_hosts(state, closing, polite))
     finally:
         state.close()
-    return sorted(found, key=lambda host: (-host.rate, -host.text_bytes, host.downloaded, host.host))
 
 
 def _hosts(state: State, closing: Closing, polite: Politeness) -> Iterator[Host]:

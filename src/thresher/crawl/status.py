@@ -10,8 +10,7 @@ from thresher.crawl.queues import Queues
 from thresher.crawl.seen import Seen
 from thresher.crawl.widen import Widening
 from thresher.crawl.yields import Tally, Yields
-
-SHOWN_HOSTS = 5  # best and worst
+from thresher.store.figures import SHOWN_HOSTS, share
 
 
 def status(
@@ -45,8 +44,8 @@ def status(
             "text": figures.text_bytes,
         },
         "yield": {
-            "bytes": _share(figures.text_bytes, figures.downloaded),
-            "documents": _share(count("kept", 0), figures.fetched),
+            "bytes": share(figures.text_bytes, figures.downloaded),
+            "documents": share(count("kept", 0), figures.fetched),
         },
         "hosts": {
             "seen": frontier.hosts,
@@ -70,10 +69,6 @@ def status(
         "cycles": queues.cycles.table(figures),
         "time": {"wall_s": figures.wall_s, "cpu_s": figures.cpu_s},
     }
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
 
 
 def _host(name: str, tally: Tally) -> dict[str, Any]:

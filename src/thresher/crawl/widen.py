@@ -30,7 +30,7 @@ from thresher.crawl.robots import Robots
 from thresher.crawl.state import State
 from thresher.crawl.yields import Tally, Yields
 from thresher.page import Candidate
-from thresher.store.corpus import Corpus
+from thresher.store.corpus import Corpus, of_part
 from thresher.url import host as host_of
 
 PROGRESS = b"m/widening"
@@ -114,7 +114,7 @@ class Widening:
         yields: Yields,
         robots: Callable[[str], Robots | None],
     ) -> None:
-        self._corpus = Corpus(directory, config)
+        self._corpus = of_part(directory, config)
         self._config = config
         self._state = state
         self._yields = yields

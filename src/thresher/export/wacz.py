@@ -26,6 +26,7 @@ from thresher._version import __version__
 from thresher.export.selection import Selection
 from thresher.store import warc
 from thresher.store.corpus import CorpusError
+from thresher.store.shards import followed
 
 VERSION = "1.1.1"
 LINES_IN_BLOCK = 3_000  # of the index that a player unpacks to find one: a convention among players
@@ -82,7 +83,7 @@ def _write_pages(
 ) -> tuple[int, datetime | None]:
     """Copy the records of all chosen pages; how many there are, and when the last was fetched."""
     count, files = 0, 0
-    source: Path | None = None
+    source = ""
     last: datetime | None = None
     target: _File | None = None
     for batch in selection.pages():
@@ -93,9 +94,9 @@ def _write_pages(
             if Path(row["warc_file"]).is_absolute():
                 selection.left_out[ELSEWHERE] += 1
                 continue
-            path = selection.corpus.directory / "warc" / Path(row["warc_file"]).name
-            if path != source or target is None:
-                source = path
+            path = selection.corpus.warc_path(row["warc_file"])
+            if path.name != source or target is None:
+                source = path.name
                 target = package.file(f"archive/data-{files:05d}.warc.gz")
                 files += 1
                 _copy_warcinfo(path, target)
@@ -114,11 +115,12 @@ def _write_pages(
 
 def _record(path: Path, offset: int) -> warc.Record:
     try:
-        for record in warc.records(path, offset):
-            return record
+        record = followed(path, lambda path: next(warc.records(path, offset), None))
     except FileNotFoundError:
         raise CorpusError(f"{path} is missing; restore it to export raw pages") from None
-    raise CorpusError(f"{path} has no record at {offset}; restore it")
+    if record is None:
+        raise CorpusError(f"{path} has no record at {offset}; restore it")
+    return record
 
 
 def _copy_warcinfo(path: Path, target: _File) -> None:
@@ -128,7 +130,7 @@ def _copy_warcinfo(path: Path, target: _File) -> None:
 
 
 def _copy(path: Path, record: warc.Record, target: _File) -> None:
-    with path.open("rb") as file:
+    with followed(path, lambda path: path.open("rb")) as file:
         file.seek(record.offset)
         left = record.length
         while left and (piece := file.read(min(left, PIECE))):

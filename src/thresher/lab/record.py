@@ -105,14 +105,21 @@ def load(directory: Path, language: str = "") -> Record:
 def load_each(directory: Path, languages: Iterable[str]) -> Iterator[Record]:
     """The record of a crawl for each of some languages, all that they share read once."""
     corpus = open_corpus(directory)
-    outcomes = corpus.outcomes(OUTCOME_COLUMNS)
+    record = recorded(corpus, corpus.outcomes(OUTCOME_COLUMNS))
+    for language in languages:
+        yield valued(record, corpus, language)
+
+
+def recorded(corpus: Corpus, outcomes: pa.Table) -> Record:
+    """The record of these outcomes of a crawl, whose pages nobody has valued yet."""
     urls = _column(outcomes, "url")
     if not urls:
+        directory = corpus.directory
         raise ConfigError(f"{directory} has no pages yet; crawl it first: thresher crawl {directory}")
     numbers = {_key(url): number for number, url in enumerate(urls)}
     starts, targets, anchors, boilerplate, in_text, rels, badness = _links(corpus, outcomes, numbers)
     listings = {kind: kind for kind in LISTINGS}
-    record = Record(
+    return Record(
         urls=urls,
         hosts=_column(outcomes, "host"),
         bytes=outcomes["bytes"].to_numpy(),
@@ -136,20 +143,21 @@ def load_each(directory: Path, languages: Iterable[str]) -> Iterator[Record]:
         sitemaps=_sitemaps(outcomes),
         numbers=numbers,
     )
-    for language in languages:
-        yield _valued(record, corpus, language)
 
 
-def _valued(record: Record, corpus: Corpus, language: str) -> Record:
+def valued(record: Record, corpus: Corpus, language: str) -> Record:
     """A record with what its pages are worth to the corpus, or to one in another language."""
     worth = np.zeros(len(record.urls), np.int64)
     if not language or (language == corpus.config.language and corpus.config.judge.language):
         for batch in corpus.batches("docs", ["url", "text_bytes"], imported=False):
-            worth[record.find(_column(batch, "url"))] = _column(batch, "text_bytes")
+            for url, text_bytes in zip(_column(batch, "url"), _column(batch, "text_bytes"), strict=True):
+                if (number := record.numbers.get(_key(url))) is not None:  # a crawl at work goes on
+                    worth[number] = text_bytes
         return record._replace(worth=worth[record.twins])
     badness = np.full(len(record.urls), np.nan)
     for document, bad, keep in _judged(corpus, language):
-        number = record.number(document.url)
+        if (number := record.numbers.get(_key(document.url))) is None:
+            continue
         worth[number] = document.text_bytes if keep else 0
         badness[number] = np.nan if bad is None else bad
     return record._replace(worth=worth[record.twins], badness=badness[record.twins], language=language)

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
-import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from msgspec import Struct
+from msgspec.structs import replace
 
 from thresher import config as configuration
 from thresher.page import Block, LanguageShare, Reply
-from thresher.store import warc
+from thresher.store import parts, shards, warc
 from thresher.store.archives.replies import stored_reply
-from thresher.store.files import StoreError, numbered
+from thresher.store.figures import OF_A_SHARD, merged
+from thresher.store.interleaving import interleaved
 from thresher.store.pages import page_paths
-from thresher.store.segments import naming_of, read_stream, segment_path
+from thresher.store.parts import CorpusError, TableFile
 from thresher.store.tables import DOCS, SCHEMAS
 
-__all__ = ["Corpus", "CorpusError", "Document", "documents", "open", "paragraphs"]
+__all__ = ["Corpus", "CorpusError", "Document", "documents", "of_part", "open", "paragraphs"]
 
 # Rows of a sealed segment that are in memory at once: documents are long, links and outcomes are short.
-BATCH_ROWS = {"docs": 512, "pages": 512}
+BATCH_ROWS = {"docs": 512}
 MANY_ROWS = 1 << 16
+FEW_ROWS = 1 << 10  # at least, of each of many shards
+NUMBER = "seq"  # column of outcomes that tells their order
 ARCHIVES = "archives"  # folder of a corpus in which archives are looked for that are not where they were
-LOOKS = 10  # a segment may be sealed between the reading of status.json and the opening of its stream
 
-
-class CorpusError(StoreError):
-    """A corpus cannot be opened or read; the message names it and the cure."""
-
+T = TypeVar("T")
 
 _RECORDS: dict[str, Callable[..., Any]] = {"languages": LanguageShare, "paragraphs": Block}
 
@@ -76,20 +73,13 @@ class Document(Struct, frozen=True):
     suspicion: float | None
 
 
-class TableFile(NamedTuple):
-    """A file of a table: a stream of so many bytes, or, without a length, one that is sealed and never changes."""
-
-    path: Path
-    length: int | None
-
-
 def open(directory: str | os.PathLike[str]) -> Corpus:
     """The corpus in a directory.
 
     >>> open("no-such-corpus")
     Traceback (most recent call last):
     ...
-    thresher.store.corpus.CorpusError: no-such-corpus is no directory; `thresher crawl` makes a corpus
+    thresher.store.parts.CorpusError: no-such-corpus is no directory; `thresher crawl` makes a corpus
     """
     path = Path(directory)
     if not path.is_dir():
@@ -100,8 +90,17 @@ def open(directory: str | os.PathLike[str]) -> Corpus:
         raise CorpusError(str(fault)) from None
 
 
+def of_part(part: Path, config: configuration.Config) -> Corpus:
+    """What one shard of a crawl has in its folder; the folder of a crawl without shards is that of all."""
+    return Corpus(part, replace(config, shards=configuration.Shards()))
+
+
 class Corpus:
-    """Everything that was committed to a corpus. Each call sees the newest commit, and only whole ones."""
+    """Everything that was committed to a corpus. Each call sees the newest commit, and only whole ones.
+
+    A corpus of several shards is that of each, as of its newest commit. Rows come in the order of the numbers of
+    their files, which is near that of fetching; outcomes in that of their own numbers.
+    """
 
     def __init__(self, directory: Path, config: configuration.Config) -> None:
         self.directory = directory
@@ -127,33 +126,21 @@ class Corpus:
         Without `imported`, documents are those that were crawled, each of which has an outcome.
         """
         schema = _selection(table, columns)
-        segments = self._segments(table, schema.names)
+        found = self._segments(table, schema)
         if table == "docs" and imported:
-            segments += [_read_parquet(path, schema.names) for path in page_paths(self.directory)]
-        return (aligned(batch, schema) for segment in segments for batch in segment)
+            others = [
+                parts.sealed_batches(path, schema.names, _rows(table)) for path in page_paths(self.directory)
+            ]
+            found = chain(found, chain.from_iterable(others))
+        return (aligned(batch, schema) for batch in found)
 
     def files(self, table: str) -> list[TableFile]:
         """The files of a table as of the newest commit, in order."""
-        folder = self.directory / table
-        status = self._status()
-        if status is None:
-            naming = naming_of(table)
-            there = {path.name: path for path in folder.glob("*") if naming.fullmatch(path.name)}
-            found: dict[str, int | None] = {
-                name: None if name.endswith(".parquet") else path.stat().st_size
-                for name, path in there.items()
-                if not name.endswith(".tmp") and f"{path.stem}.parquet" not in there.keys() - {name}
-            }
-        else:
-            known: dict[str, int | None] = status["files"]
-            prefix = f"{table}/"
-            found = {name[len(prefix) :]: length for name, length in known.items() if name.startswith(prefix)}
-        segments = [
-            TableFile(segment_path(folder, number, "parquet" if length is None else "arrows"), length)
-            for number, length in numbered(found, naming_of(table))
-        ]
+        found = self._looked(
+            lambda folders: [file for part in folders for file in parts.table_files(part, table)]
+        )
         imported = page_paths(self.directory) if table == "docs" else []
-        return [*segments, *(TableFile(path, None) for path in imported)]
+        return [*sorted(found, key=_number), *(TableFile(path, None) for path in imported)]
 
     def __iter__(self) -> Iterator[Document]:
         for batch in self.batches("docs"):
@@ -164,12 +151,18 @@ class Corpus:
 
     def stats(self) -> dict[str, Any]:
         """The figures of the last commit."""
-        status = self._status()
-        if status is None:
+        told = dict(self._looked(self._told))
+        if not any(told.values()):
             raise CorpusError(
                 f"{self.directory} has no figures yet; `thresher crawl {self.directory}` makes them"
             )
-        return {name: figure for name, figure in status.items() if name != "files"}
+        count = self.config.shards.count
+        status = merged([told.get(number) for number in range(count)]) if count else told[0] or {}
+        return {name: figure for name, figure in status.items() if name not in OF_A_SHARD}
+
+    def _told(self, folders: list[Path]) -> list[tuple[int, dict[str, Any] | None]]:
+        """What each shard says of itself, with its number."""
+        return [(shards.shard_of(part, self.config).number, parts.status(part)) for part in folders]
 
     def raw(self, document: Document) -> Reply:
         """The reply that a document was made of, as the server sent it."""
@@ -181,11 +174,20 @@ class Corpus:
             return self._archived(url, Path(file), offset, fetched)
         if file is None or offset is None:
             raise CorpusError(f'the raw page of {url} was not kept; crawl with keep_raw = "kept" or "all"')
-        path = self.directory / "warc" / Path(file).name
+        path = self.warc_path(file)
         try:
-            return warc.read_record(path, offset)
+            return shards.followed(path, lambda path: warc.read_record(path, offset))
         except FileNotFoundError:
             raise CorpusError(f"{path} is missing; restore it to read the raw page of {url}") from None
+
+    def warc_path(self, file: str) -> Path:
+        """Where a WARC file that a table names is, by now: its number tells whose it is."""
+        name = Path(file).name
+        count, match = self.config.shards.count, warc.NAMING.fullmatch(name)
+        if not count or not match:
+            return self.directory / "warc" / name
+        home = shards.home(self.directory, (int(match[1]) - 1) % count)
+        return (shards.newest(home) or home) / "warc" / name
 
     def _archived(self, url: str, path: Path, offset: int | None, fetched: datetime) -> Reply:
         """The reply of an imported page, from the archive it came with."""
@@ -202,81 +204,43 @@ class Corpus:
     def _table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         return pa.Table.from_batches(self.batches(name, columns), _selection(name, columns))
 
-    def _status(self) -> dict[str, Any] | None:
-        """status.json, or None if there is none that can be read."""
-        try:
-            status = msgspec.json.decode((self.directory / "status.json").read_bytes(), type=dict[str, Any])
-            msgspec.convert(status.get("files"), dict[str, int | None])
-        except (OSError, msgspec.DecodeError):
-            return None
-        return status
+    def _segments(self, table: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The batches of a table as of one commit of each part."""
+        in_order = table == "outcomes" and self.config.shards.count > 1
+        columns = list(dict.fromkeys([*schema.names, NUMBER])) if in_order else schema.names
+        rows = max(_rows(table) // self.config.shards.count, FEW_ROWS) if in_order else _rows(table)
 
-    def _segments(self, table: str, columns: Sequence[str]) -> list[Iterator[pa.RecordBatch]]:
-        """The segments of a table as of one commit, in order."""
-        for _ in range(LOOKS):
-            status = self._status()
-            try:
-                if status is None:
-                    return _found_segments(self.directory / table, columns)
-                return _committed_segments(self.directory / table, status["files"], columns)
-            except FileNotFoundError as error:
-                missing = error.filename or error
-            except PermissionError as error:
-                raise CorpusError(f"{error.filename or error} may not be read; ask its owner") from None
+        def opened(folders: list[Path]) -> list[list[tuple[TableFile, Iterator[pa.RecordBatch]]]]:
+            files = [parts.table_files(part, table) for part in folders]
+            return [[(file, parts.segment(file, columns, rows)) for file in of_part] for of_part in files]
+
+        found = self._looked(opened)
+        if in_order:
+            whole = _selection(table, columns)
+            streams = [
+                (aligned(batch, whole) for _, segment in of_part for batch in segment) for of_part in found
+            ]
+            return interleaved(streams, NUMBER)
+        everything = sorted(chain.from_iterable(found), key=lambda one: _number(one[0]))
+        return (batch for _, segment in everything for batch in segment)
+
+    def _looked(self, look: Callable[[list[Path]], T]) -> T:
+        """What is found in all parts; a segment may be sealed, and an epoch be over, while it is looked for."""
+        try:
+            return shards.looked(self.directory, self.config, look)
+        except PermissionError as error:
+            raise CorpusError(f"{error.filename or error} may not be read; ask its owner") from None
+        except FileNotFoundError as error:
+            missing = error.filename or error
         raise CorpusError(f"{missing} is missing, but was committed; restore it")
 
 
-def _committed_segments(
-    directory: Path, files: Mapping[str, int | None], columns: Sequence[str]
-) -> list[Iterator[pa.RecordBatch]]:
-    """What a commit says there is; streams are opened at once, for the crawl may soon delete them."""
-    prefix = f"{directory.name}/"
-    ours = {path[len(prefix) :]: length for path, length in files.items() if path.startswith(prefix)}
-    segments = []
-    for number, length in numbered(ours, naming_of(directory.name)):
-        if length is None:
-            segments.append(_read_parquet(segment_path(directory, number, "parquet"), columns))
-        else:
-            segments.append(read_stream(segment_path(directory, number, "arrows"), length, columns))
-    return segments
+def _number(file: TableFile) -> int:
+    return file.number
 
 
-def _found_segments(directory: Path, columns: Sequence[str]) -> list[Iterator[pa.RecordBatch]]:
-    """What there is when no commit can tell: sealed segments, and the whole batches of other streams."""
-    naming = naming_of(directory.name)
-    names = [match for path in directory.glob("*") if (match := naming.fullmatch(path.name))]
-    sealed = {int(match[1]) for match in names if match[2] == "parquet"}
-    streams = {int(match[1]) for match in names if match[2] == "arrows"} - sealed
-    segments = []
-    for number in sorted(sealed | streams):
-        if number in sealed:
-            segments.append(_read_parquet(segment_path(directory, number, "parquet"), columns))
-        else:
-            path = segment_path(directory, number, "arrows")
-            segments.append(_whole(read_stream(path, path.stat().st_size, columns)))
-    return segments
-
-
-def _whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches before the first that is cut off."""
-    with contextlib.suppress(StoreError):
-        yield from batches
-
-
-def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The batches of a sealed segment. It never changes, so it is opened when its turn comes."""
-    path.stat()
-    return _parquet_batches(path, columns)
-
-
-def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    try:
-        with pq.ParquetFile(path) as file:
-            present = [name for name in columns if name in file.schema_arrow.names]
-            rows = BATCH_ROWS.get(path.name.partition("-")[0], MANY_ROWS)
-            yield from file.iter_batches(rows, columns=present)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorpusError(f"{path} cannot be read: {error}; restore it") from error
+def _rows(table: str) -> int:
+    return BATCH_ROWS.get(table, MANY_ROWS)
 
 
 def _selection(table: str, columns: Sequence[str] | None) -> pa.Schema:

@@ -21,6 +21,7 @@ from msgspec import Struct
 from thresher.store import warc
 from thresher.store.files import numbered, sync_directory
 from thresher.store.segments import naming_of, read_stream, row_groups, segment_path
+from thresher.store.shards import ALONE, Shard
 
 Lengths = dict[str, int | None]
 Edit = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -36,7 +37,7 @@ class Moved(Struct, frozen=True):
 
 
 def rewrite_warcs(
-    directory: Path, files: Mapping[str, int | None], dropped: Mapping[str, set[int]]
+    directory: Path, files: Mapping[str, int | None], dropped: Mapping[str, set[int]], shard: Shard = ALONE
 ) -> tuple[Lengths, dict[str, Moved]]:
     """WARC files without the records at some offsets; what to commit, and where the other records went."""
     lengths: Lengths = dict(files)
@@ -51,7 +52,7 @@ def rewrite_warcs(
             lengths[name] = None
         if name not in dropped:
             continue
-        number += 1
+        number = shard.next_file(number)
         new = directory / warc.file_name(number)
         places = warc.copy_without(path, path.stat().st_size, new, dropped[name])
         del lengths[name]
@@ -93,12 +94,14 @@ def blanked(batch: pa.RecordBatch, column: str, rows: pa.Array[Any]) -> pa.Recor
     return _with(batch, **{column: pc.if_else(rows, "", values).to_pylist()})
 
 
-def rewrite_table(directory: Path, files: Mapping[str, int | None], edit: Edit) -> Lengths:
+def rewrite_table(
+    directory: Path, files: Mapping[str, int | None], edit: Edit, shard: Shard = ALONE
+) -> Lengths:
     """The segments of a table with every batch edited, those without a change as they are; what to commit."""
     naming = naming_of(directory.name)
     kinds = {number: "parquet" if length is None else "arrows" for number, length in numbered(files, naming)}
     lengths: Lengths = {}
-    following = max(kinds, default=0) + 1
+    following = shard.next_file(max(kinds, default=0))
     renumber = False  # from the first one that changes on, so that their order stays
     for number, length in numbered(files, naming):
         path = segment_path(directory, number, kinds[number])
@@ -108,7 +111,7 @@ def rewrite_table(directory: Path, files: Mapping[str, int | None], edit: Edit) 
             lengths[path.name] = length
             continue
         target = segment_path(directory, following, "parquet" if changes else kinds[number])
-        following += 1
+        following = shard.next_file(following)
         if changes:
             _write(path, length, target, edit)
         else:

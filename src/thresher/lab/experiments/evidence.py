@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from thresher.config import Config, ConfigError
 from thresher.lab.experiments.figures import Visits
-from thresher.lab.record import Record, load
+from thresher.lab.record import OUTCOME_COLUMNS, Record, recorded, valued
 from thresher.store.corpus import open as open_corpus
 
 NOBODY = -1  # the parent of a URL that no page led to
@@ -71,9 +71,9 @@ class Evidence(NamedTuple):
 
 def gather(directory: Path, language: str = "") -> Evidence:
     """The evidence of a crawl, its text counted for its own language or for another."""
-    record = load(directory, language)
     corpus = open_corpus(directory)
-    outcomes = corpus.outcomes(["outcome", "domain", "source", "depth"]).slice(0, len(record.urls))
+    outcomes = corpus.outcomes([*OUTCOME_COLUMNS, "domain"])
+    record = valued(recorded(corpus, outcomes), corpus, language)
     kinds = np.array(_column(outcomes, "outcome"))
     return Evidence(
         directory,
