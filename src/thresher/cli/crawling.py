@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -44,7 +44,9 @@ def crawl(
     readers: int | None = None,
     contact: Annotated[str | None, Parameter(env_var="THRESHER_CONTACT")] = None,
     connect_to: str = "",
-    engine: Literal["local"] = "local",  # noqa: ARG001 - part of the contract, with one choice so far
+    shards: int | None = None,
+    scratch: str | None = None,
+    engine: str = "local",
     json: AsJson = False,
 ) -> None:
     """Start a crawl, or continue where it stopped.
@@ -93,8 +95,14 @@ def crawl(
     connect_to
         ADDR:PORT that every connection goes to, in plain HTTP, for tests and replays. The one way private
         addresses are reached.
+    shards
+        Crawl in so many shards, each with hosts, connections and a process of its own: for machines with many
+        processors, and for clusters. Fixed when the corpus is made.
+    scratch
+        A folder on a disk of each machine in which shards work, copied into the corpus every minute. Without it
+        they work in the corpus, on a disk that all machines share.
     engine
-        Where the work runs.
+        Where shards run: local, on this machine; ray or ray:ADDRESS, on a Ray cluster.
     """
     from thresher.crawl.start import crawl as start
     from thresher.terminal import figures, progress
@@ -111,6 +119,7 @@ def crawl(
         "polite": {"delay": delay, "contact": contact or _contact(directory, connect_to)},
         "fetch": {"connections": connections},
         "read": {"processes": readers},
+        "shards": {"count": shards, "scratch": scratch},
     }
     given = {
         name: {key: value for key, value in section.items() if value is not None}
@@ -120,7 +129,14 @@ def crawl(
         say(f"every connection goes to {connect_to}, in plain HTTP, private addresses included")
     with progress() as tell:
         ending = start(
-            directory, lang, seeds or (), settings=given, connect_to=connect_to, progress=tell, complain=say
+            directory,
+            lang,
+            seeds or (),
+            settings=given,
+            connect_to=connect_to,
+            engine=engine,
+            progress=tell,
+            complain=say,
         )
     status = read_status(directory)
     if json:

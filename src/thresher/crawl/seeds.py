@@ -21,6 +21,14 @@ class Seeds(Struct, frozen=True):
     complaints: tuple[str, ...] = ()
 
 
+def known_seeds(directory: Path) -> list[str]:
+    """The seeds that a corpus was given so far."""
+    try:
+        return (directory / "seeds.txt").read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+
+
 def gather(given: Iterable[str]) -> Seeds:
     """Seeds from URLs and from files with one URL a line (blank lines and lines that start with # are skipped).
 

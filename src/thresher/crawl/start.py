@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,16 @@ from thresher.crawl.ending import CrawlFault, Ending
 from thresher.crawl.fetch import MAX_RESERVED_FILES
 from thresher.crawl.loop import Crawl
 from thresher.crawl.priority import Priorities
-from thresher.crawl.seeds import Seeds, gather
+from thresher.crawl.scope import Gate
+from thresher.crawl.seeds import Seeds, gather, known_seeds
+from thresher.crawl.shards.coordinator import Coordinator
 from thresher.crawl.yields import compile_threshold
+from thresher.engine import choose
+from thresher.engine.calls import Engine
 from thresher.read.language import known_languages, nearest, normalise
+from thresher.store.files import locked
 
+NO_SEED = "no seed is in scope: look at [scope] in corpus.toml, --tld and the seeds"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 Settings = Mapping[str, Mapping[str, Any]]
 
@@ -36,12 +43,14 @@ def crawl(
     *,
     settings: Settings | None = None,
     connect_to: str = "",
+    engine: str = "local",
     progress: Callable[[dict[str, Any]], None] = lambda _: None,
     complain: Callable[[str], None] = lambda _: None,
 ) -> Ending:
     """Crawl into a directory until the crawl ends; start it anew, or continue where it stopped.
 
-    `settings` are tables of corpus.toml and are written there: {"budget": {"pages": 1000}}.
+    `settings` are tables of corpus.toml and are written there: {"budget": {"pages": 1000}}. `engine` is where the
+    shards of a crawl run that has any: "local", "ray", "ray:ADDRESS".
 
     >>> crawl("czech", "cs", ["https://example.cz/"], settings={"polite": {"contact": "me@example.org"}})
     ... # doctest: +SKIP
@@ -53,16 +62,54 @@ def crawl(
         complain(complaint)
     address = parse_address(connect_to) if connect_to else None
     config = prepare(directory, language, gathered, settings or {}, open_web=not connect_to)
-    _raise_file_limit(config.fetch.connections)
+    if not config.shards.count and engine != "local":
+        raise ConfigError(
+            f"{directory} has no shards, so it is crawled by one process of this machine; for engine {engine!r} "
+            "start a new corpus with --shards N"
+        )
     try:
+        if config.shards.count:
+            return _crawl_shards(directory, config, engine, connect_to, progress)
+        raise_file_limit(config.fetch.connections)
         return uvloop.run(_run(directory, config, gathered, address, progress))
     except OSError as fault:
-        if fault.errno in FULL:
-            raise CrawlFault(
-                f"disk_full: no space left for {directory}. Everything reported so far is safe; "
-                f"make room and go on with: thresher crawl {directory}"
-            ) from fault
-        raise CrawlFault(f"{directory}: {fault}. Everything reported so far is safe") from fault
+        raise fault_of_disk(directory, fault) from fault
+
+
+def fault_of_disk(directory: Path, fault: OSError) -> CrawlFault:
+    """What the disk did to a crawl, and the cure."""
+    if fault.errno in FULL:
+        return CrawlFault(
+            f"disk_full: no space left for {directory}. Everything reported so far is safe; "
+            f"make room and go on with: thresher crawl {directory}"
+        )
+    return CrawlFault(f"{directory}: {fault}. Everything reported so far is safe")
+
+
+def _crawl_shards(
+    directory: Path,
+    config: Config,
+    engine: str,
+    connect_to: str,
+    progress: Callable[[dict[str, Any]], None],
+) -> Ending:
+    gate = Gate(config.scope)
+    if not any(gate.admits(url, None) for url in known_seeds(directory)):
+        raise ConfigError(NO_SEED)
+    with locked(directory), closing(choose.engine(engine)) as place:
+        return uvloop.run(_lead(directory, config, place, connect_to, progress))
+
+
+async def _lead(
+    directory: Path,
+    config: Config,
+    engine: Engine,
+    connect_to: str,
+    progress: Callable[[dict[str, Any]], None],
+) -> Ending:
+    coordinator = Coordinator(directory, config, engine, connect_to=connect_to, progress=progress)
+    _stop_on_signals(coordinator.stop)
+    return await coordinator.run()
 
 
 async def _run(
@@ -73,16 +120,16 @@ async def _run(
     progress: Callable[[dict[str, Any]], None],
 ) -> Ending:
     async with Crawl(directory, config, connect_to=connect_to, progress=progress) as crawl:
-        _stop_on_signals(crawl)
-        urls = seeds.urls if crawl.seen.count else _known_seeds(directory)  # killed before the first commit
+        _stop_on_signals(crawl.stop)
+        urls = seeds.urls if crawl.seen.count else known_seeds(directory)  # killed before the first commit
         crawl.seed(urls)
         if not crawl.seen.count:
-            raise ConfigError("no seed is in scope: look at [scope] in corpus.toml, --tld and the seeds")
+            raise ConfigError(NO_SEED)
         crawl.commit()
         return await crawl.run()
 
 
-def _raise_file_limit(connections: int) -> None:
+def raise_file_limit(connections: int) -> None:
     """As many open files as the connections need, as far as the system lets us; beyond, fewer are opened."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + MAX_RESERVED_FILES
@@ -92,7 +139,7 @@ def _raise_file_limit(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _stop_on_signals(crawl: Crawl) -> None:
+def _stop_on_signals(end: Callable[[], None]) -> None:
     """Once: commit and stop. Twice: stop now; what was committed is safe."""
     asked = False
 
@@ -101,7 +148,7 @@ def _stop_on_signals(crawl: Crawl) -> None:
         if asked:
             os._exit(130)
         asked = True
-        crawl.stop()
+        end()
 
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop)
@@ -129,6 +176,7 @@ def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *,
     changed = _changed(config, settings)
     compile_threshold(changed.policy.threshold or "0")
     _check_cycles(changed.cycles)
+    _check_shards(None if fresh else config, changed)
     Priorities(changed.policy)  # so that a wrong name is told before anything is written
     if open_web and not changed.polite.contact:
         raise ConfigError(
@@ -138,9 +186,21 @@ def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *,
     if fresh or changed != config:
         _write(directory / "corpus.toml", configuration.dump(changed))
     if seeds.urls:
-        known = _known_seeds(directory)
+        known = known_seeds(directory)
         _write(directory / "seeds.txt", "".join(f"{url}\n" for url in dict.fromkeys((*known, *seeds.urls))))
     return changed
+
+
+def _check_shards(before: Config | None, changed: Config) -> None:
+    """How many shards there are is fixed; and they do not wait for each other, as they would have to in cycles."""
+    count = changed.shards.count
+    if before and before.shards.count != count:
+        raise ConfigError(
+            f"this corpus was made with {before.shards.count or 'no'} shards, on which hangs whose a host is; "
+            f"for {count or 'no'} shards start a new one"
+        )
+    if count and changed.cycles.pages:
+        raise ConfigError("a crawl in cycles has no shards: leave out --shards, or --cycle-pages")
 
 
 def _check_cycles(cycles: Cycles) -> None:
@@ -153,13 +213,6 @@ def _check_cycles(cycles: Cycles) -> None:
                 f"cycles.{name} = {str(value).lower()} needs cycles of a size: give --cycle-pages, for example "
                 "--cycle-pages 2500, or pages under [cycles] in corpus.toml"
             )
-
-
-def _known_seeds(directory: Path) -> list[str]:
-    try:
-        return (directory / "seeds.txt").read_text("utf-8").splitlines()
-    except FileNotFoundError:
-        return []
 
 
 def _changed(config: Config, settings: Settings) -> Config:

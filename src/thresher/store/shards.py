@@ -76,21 +76,6 @@ def newest(home: Path) -> Path | None:
     return next(reversed(epochs(home).values()), None)
 
 
-def state_folder(part: Path) -> Path:
-    """Where the state of a part is: of a copy of a shard, in the folder that its status names."""
-    try:
-        told = msgspec.json.decode((part / "status.json").read_bytes(), type=_Told)
-    except (OSError, msgspec.DecodeError):
-        told = _Told()
-    return part / Path(told.state).name
-
-
-class _Told(Struct):
-    """What status.json says of the state."""
-
-    state: str = "state"
-
-
 def parts(directory: Path, config: Config) -> list[Path]:
     """The folders that hold what was crawled: the corpus itself, or one of each shard that has begun."""
     if not config.shards.count:
@@ -116,7 +101,7 @@ def state_folder(part: Path) -> Path:
         told = msgspec.json.decode((part / "status.json").read_bytes(), type=_Told)
     except (OSError, msgspec.DecodeError):
         told = _Told()
-    return part / told.state
+    return part / Path(told.state).name
 
 
 # reading while epochs come and go

@@ -16,9 +16,9 @@ from thresher.crawl.shards.epochs import issue
 from thresher.crawl.shards.lead import Lead
 from thresher.crawl.shards.messages import FIRST, Beat, Broken, Frames, Word, same
 from thresher.engine.calls import Call, Engine, Running
-from thresher.store.corpus import Corpus
+from thresher.store import parts
 from thresher.store.figures import merged
-from thresher.store.shards import home
+from thresher.store.shards import home, newest
 
 WORK = "thresher.crawl.shards.member:work"
 TICK = 0.1  # seconds between two looks at what has become of the shards
@@ -50,7 +50,8 @@ class Coordinator:
         self._place = ("", 0)
         self._connections: set[asyncio.StreamWriter] = set()
         count = config.shards.count
-        before = [status or {} for status in Corpus(directory, config).statuses()]
+        folders = [newest(home(directory, number)) for number in range(count)]
+        before = [(folder and parts.status(folder)) or {} for folder in folders]
         self._lead = Lead(
             [issue(home(directory, number)) for number in range(count)],
             config.budget,
@@ -93,7 +94,7 @@ class Coordinator:
         return self._directory / "shards" / "at-work"
 
     async def _wait_for_forerunners(self) -> None:
-        """Shards of a coordinator that was killed may not have noticed yet; nobody is to be visited by two of us."""
+        """Shards of one that was killed may not have noticed yet, and nobody is to be visited by two of us."""
         with suppress(FileNotFoundError):
             since = time.time() - self._at_work().stat().st_mtime
             await asyncio.sleep(min(max(self._config.shards.lease - since, 0.0), self._config.shards.lease))
@@ -154,8 +155,8 @@ class Coordinator:
         writer.close()
 
     def _tell(self) -> None:
-        statuses = [seat.status for seat in self._lead.seats if seat.status]
-        if statuses:
+        statuses = [seat.status for seat in self._lead.seats]
+        if any(statuses):
             self._progress({**merged(statuses), "budget": _budget(self._config)})
 
 

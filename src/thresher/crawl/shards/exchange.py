@@ -19,9 +19,11 @@ from thresher.crawl.shards.messages import (
     Frames,
     Hello,
     Letter,
+    MayVisit,
     Peer,
     Question,
     Receipt,
+    WhoHas,
     same,
 )
 from thresher.page import Candidate
@@ -71,7 +73,7 @@ class Exchange:
         return port
 
     def update(self, peers: Sequence[Peer]) -> None:
-        """Where everybody is now: lines to those who have gone are cut, and who they were is not heeded any more."""
+        """Where everybody is now: lines to those who have gone are cut, and they are not heeded any more."""
         before, self.peers = self.peers, list(peers)
         for number, line in self._lines.items():
             if before[number] != peers[number]:
@@ -86,9 +88,9 @@ class Exchange:
         for number, caller in self._callers.items():
             caller.write(_frames.pack(Receipt(self.letters.safe_from(number))))
 
-    async def ask(self, number: int, kind: str, *about: str | bytes) -> float | str:
+    async def ask(self, number: int, about: MayVisit | WhoHas) -> float | str:
         """What another shard says; while it cannot be reached, this waits."""
-        return await self._lines[number].ask(kind, about)
+        return await self._lines[number].ask(about)
 
     async def close(self) -> None:
         for line in self._lines.values():
@@ -165,9 +167,9 @@ class _Line:
     def wake(self) -> None:
         self._more.set()
 
-    async def ask(self, kind: str, about: Sequence[str | bytes]) -> float | str:
+    async def ask(self, about: MayVisit | WhoHas) -> float | str:
         self._asked += 1
-        question = Question(self._asked, kind, list(about))
+        question = Question(self._asked, about)
         future: asyncio.Future[float | str] = asyncio.get_running_loop().create_future()
         self._questions[question.number] = question, future
         if self._writer:

@@ -59,6 +59,12 @@ class Lease:
     def holds(self) -> bool:
         return now() < self._until
 
+    @property
+    def address(self) -> str:
+        """The address of this machine on the way to the coordinator."""
+        found: str = self._pipe.getsockname()[0]
+        return found
+
     def hurry(self) -> None:
         """There is something to say."""
         self._soon.set()

@@ -24,7 +24,7 @@ from thresher.crawl.shards.epochs import Snapshots, take_over
 from thresher.crawl.shards.exchange import Exchange
 from thresher.crawl.shards.lease import Lease, Superseded
 from thresher.crawl.shards.letters import Counts, Letters
-from thresher.crawl.shards.messages import Beat, Question, Word
+from thresher.crawl.shards.messages import Beat, MayVisit, Question, WhoHas, Word
 from thresher.crawl.start import fault_of_disk, parse_address, raise_file_limit
 from thresher.page import Candidate
 from thresher.store.files import StoreError
@@ -121,14 +121,12 @@ class Member(Company):
         self._polite = polite
         self._news = news
         self._letters = Letters(ledger.state, self.shard)
-        self._exchange = Exchange(
-            self.shard, self.epoch, self._token, self._letters, receive, self._answer
-        )
+        self._exchange = Exchange(self.shard, self.epoch, self._token, self._letters, receive, self._answer)
 
     async def open(self) -> None:
         """Be there for others."""
         self._loop = asyncio.get_running_loop()
-        self._port = await self._exchange.open("0.0.0.0")  # noqa: S104 - whoever calls has to know the token
+        self._port = await self._exchange.open(self.lease.address)
         self.lease.hurry()
 
     async def finish(self) -> None:
@@ -248,7 +246,7 @@ class Member(Company):
             return self._polite.take_address(address)
         try:
             async with asyncio.timeout(ADDRESS_PATIENCE):
-                return float(await self._exchange.ask(owner, "address", address))
+                return float(await self._exchange.ask(owner, MayVisit(address)))
         except TimeoutError:
             return ADDRESS_WAIT
 
@@ -258,19 +256,18 @@ class Member(Company):
             return ""
         try:
             async with asyncio.timeout(CLAIM_PATIENCE):
-                return str(await self._exchange.ask(owner, "text", text_hash, url))
+                return str(await self._exchange.ask(owner, WhoHas(text_hash, url)))
         except TimeoutError:  # a copy more is for a later step to find; a text less would be lost
             return ""
 
     def _answer(self, question: Question, answer: Callable[[float | str], None]) -> None:
-        match question.kind, question.about:
-            case "address", [str(address)]:
-                answer(self._polite.take_address(address))
-            case "text", [bytes(text_hash), str(url)]:
-                if first := self._ledger.claim(text_hash, url):
-                    answer(first)
-                else:
-                    self._claims.append(answer)  # who is told so counts on our remembering it
+        about = question.about
+        if isinstance(about, MayVisit):
+            answer(self._polite.take_address(about.address))
+        elif first := self._ledger.claim(about.text_hash, about.url):
+            answer(first)
+        else:
+            self._claims.append(answer)  # who is told so counts on our remembering it
 
 
 def _owner(about: bytes, count: int) -> int:

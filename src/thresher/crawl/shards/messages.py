@@ -50,12 +50,24 @@ class Receipt(Struct, frozen=True, tag=True):
     number: int
 
 
+class MayVisit(Struct, frozen=True, tag=True):
+    """Whether a request may go to an address now; the answer: seconds to wait, and if there are none, it goes."""
+
+    address: str
+
+
+class WhoHas(Struct, frozen=True, tag=True):
+    """Who was the first with a text; the answer: nobody (""), and from now on it is that URL."""
+
+    text_hash: bytes
+    url: str
+
+
 class Question(Struct, frozen=True, tag=True):
-    """Something only the other shard can tell."""
+    """Something that only the other shard can tell."""
 
     number: int
-    kind: str
-    about: list[str | bytes]
+    about: MayVisit | WhoHas
 
 
 class Answer(Struct, frozen=True, tag=True):
