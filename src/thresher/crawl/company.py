@@ -38,9 +38,9 @@ class Company:
         """Seconds to wait for an address, which hosts of other shards may share; it is taken if there are none."""
         return self._polite.take_address(address)
 
-    async def twin(self, text_hash: bytes, url: str) -> str:  # noqa: ARG002
-        """Which page of another shard has the same text, or ""; then the text is that URL's from now on."""
-        return ""
+    async def twin(self, text_hash: bytes, url: str) -> str | None:  # noqa: ARG002
+        """Who was the first of all shards with a text; "": this URL, from now on; None: our own books tell."""
+        return None
 
     def flush(self) -> None:
         """Hand everything to the state's next commit."""

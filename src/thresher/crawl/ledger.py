@@ -153,7 +153,8 @@ class Ledger:
             "kept" if verdict.keep else "rejected", verdict.reason, self._twin(page, verdict, twin)
         )
         self._outcome(candidate, reply, outcome, verdict.language, text_bytes, raw)
-        if page.raw_hash and RAW + page.raw_hash not in self.state:
+        # A copy of what another shard is about to keep must not stand in the way if that page has to come again.
+        if page.raw_hash and not twin and RAW + page.raw_hash not in self.state:
             self.state.put(RAW + page.raw_hash, _encode(seq))
         if verdict.keep:
             self.state.put(TEXT + page.text_hash, _encode(seq))

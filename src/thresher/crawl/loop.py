@@ -310,26 +310,29 @@ class Crawl:
         address = await address_of(self.resolver, host)
         return await self._company.address_wait(address) if address else 0.0
 
-    async def _twin(self, candidate: Candidate, reply: Reply, page: Page) -> str:
-        """Which page of another shard has the text of one that would be kept, or ""."""
-        if self._company.shard.count == 1 or not self._judged(reply, page).keep or not page.text_hash:
-            return ""
-        return (
-            await self._company.twin(page.text_hash, candidate.url) if self._config.judge.duplicates else ""
-        )
+    async def _twin(self, candidate: Candidate, reply: Reply, page: Page) -> str | None:
+        """Who of all shards was the first with the text of a page that may be kept; "": it is; None: who knows."""
+        if self._company.shard.count == 1 or not self._config.judge.duplicates:
+            return None
+        if not page.text_hash or not self._judged(reply, page, None).keep:
+            return None
+        return await self._company.twin(page.text_hash, candidate.url)
 
-    def _judged(self, reply: Reply, page: Page, twin: str = "") -> Verdict:
-        raw_seen, text_seen = self.ledger.seen_before(page)
+    def _judged(self, reply: Reply, page: Page, twin: str | None) -> Verdict:
+        """What becomes of a page. If it is the first with its text, others like it were judged as its copies."""
+        raw_seen, text_seen = self.ledger.seen_before(page) if twin is None else (False, bool(twin))
         return judge(
             page,
             self._config.language,
             self._config.judge,
             raw_seen=raw_seen,
-            text_seen=text_seen or bool(twin),
+            text_seen=text_seen,
             age=age(reply),
         )
 
-    def _harvest(self, candidate: Candidate, reply: Reply, page: Page, rules: Robots, twin: str) -> None:
+    def _harvest(
+        self, candidate: Candidate, reply: Reply, page: Page, rules: Robots, twin: str | None
+    ) -> None:
         """Judge a page, write it down, learn from it and queue its links."""
         verdict = self._judged(reply, page, twin)
         if self.novelty and verdict.keep:
@@ -348,7 +351,7 @@ class Crawl:
         chances: list[float | None] = [None] * len(weights)
         for place, weight, chance in zip(fresh, self.guide.weights(found), found_chances, strict=True):
             weights[place], chances[place] = weight, chance
-        self.ledger.record_page(candidate, reply, page, verdict, text_bytes, weights, chances, twin)
+        self.ledger.record_page(candidate, reply, page, verdict, text_bytes, weights, chances, twin or "")
         self.yields.learn(host_of(candidate.url), received, text_bytes)
         self.guide.learn(candidate, received, text_bytes, is_ours)
         self.queues.cycles.harvest(page)

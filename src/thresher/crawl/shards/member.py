@@ -250,15 +250,15 @@ class Member(Company):
         except TimeoutError:
             return ADDRESS_WAIT
 
-    async def twin(self, text_hash: bytes, url: str) -> str:
+    async def twin(self, text_hash: bytes, url: str) -> str | None:
         owner = _owner(text_hash, self.shard.count)
-        if owner == self.shard.number:  # then all is in our own books
-            return ""
+        if owner == self.shard.number:
+            return None
         try:
             async with asyncio.timeout(CLAIM_PATIENCE):
                 return str(await self._exchange.ask(owner, WhoHas(text_hash, url)))
         except TimeoutError:  # a copy more is for a later step to find; a text less would be lost
-            return ""
+            return None
 
     def _answer(self, question: Question, answer: Callable[[float | str], None]) -> None:
         about = question.about
