@@ -26,7 +26,7 @@ def thresher(
     directory: Path, web: Web, language: str, seeds: Sequence[str], settings: Mapping[str, Mapping[str, Any]]
 ) -> Figures:
     """A whole crawl by the command line; an own corpus.toml is written first."""
-    _write_settings(directory, web, language, settings)
+    write_settings(directory, web, language, settings)
     early: Figures = {}
 
     def look() -> None:
@@ -64,7 +64,7 @@ def thresher(
     return figures
 
 
-def _write_settings(
+def write_settings(
     directory: Path, web: Web, language: str, settings: Mapping[str, Mapping[str, Any]]
 ) -> None:
     always = {

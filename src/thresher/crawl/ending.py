@@ -20,6 +20,14 @@ class Ending(Struct, frozen=True):
 
     reason: str  # done, dry, waiting, interrupted, or the budget that was spent
     detail: str = ""
+    urls: int = 0  # that wait for hosts …
+    seconds: float = 0.0  # … which asked for as much, at least
+
+
+def waiting(urls: int, seconds: float) -> Ending:
+    """A crawl whose last hosts asked to be left alone for long."""
+    told = f"{urls:,} URLs wait for hosts that asked for {seconds:,.0f} s or more"
+    return Ending("waiting", told, urls, seconds)
 
 
 class Meter:

@@ -22,7 +22,7 @@ from thresher.config import Config
 from thresher.crawl.answers import PASSING, REDIRECTS, address_of, fetch_robots, location
 from thresher.crawl.answers import received as bytes_of
 from thresher.crawl.company import Company
-from thresher.crawl.ending import CrawlFault, Ending, Meter
+from thresher.crawl.ending import CrawlFault, Ending, Meter, waiting
 from thresher.crawl.fetch import Fetcher, user_agent
 from thresher.crawl.finds import Finds, candidates
 from thresher.crawl.frontier import Frontier
@@ -31,7 +31,7 @@ from thresher.crawl.ledger import Ledger, Outcome
 from thresher.crawl.novelty import Novelty
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.priority import Source
-from thresher.crawl.queues import Queues, waiting
+from thresher.crawl.queues import Queues
 from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import DISALLOW_ALL, Robots
 from thresher.crawl.seen import Seen

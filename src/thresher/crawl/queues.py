@@ -10,7 +10,7 @@ import msgspec
 
 from thresher.config import Config
 from thresher.crawl.cycles import Cycles
-from thresher.crawl.ending import Ending
+from thresher.crawl.ending import Ending, waiting
 from thresher.crawl.frontier import HOSTS, Frontier, decode_host
 from thresher.crawl.guide import guided
 from thresher.crawl.ledger import Figures
@@ -182,7 +182,3 @@ class Queues:
     def _weigh(self, candidates: Sequence[Candidate]) -> list[float]:
         """What URLs promise by now."""
         return self.guide.weights(self.guide.given(candidates))
-
-
-def waiting(urls: int, seconds: float) -> Ending:
-    return Ending("waiting", f"{urls:,} URLs wait for hosts that asked for {seconds:,.0f} s or more")

@@ -36,6 +36,10 @@ class Cluster:
         except (ConnectionError, ValueError, RuntimeError) as fault:
             raise ConfigError(f"there is no Ray cluster at {address or 'this machine'}: {fault}") from None
         self._perform = ray.remote(max_retries=0)(perform)
+        self.started: list[str] = []  # where calls run that were started
+        self.suspects: set[str] = (
+            set()
+        )  # where some fell silent: Ray takes a while to think of a node as dead
         self.address: str = self.ray.util.get_node_ip_address()
 
     def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
@@ -58,9 +62,21 @@ class Cluster:
                 self.ray.cancel(reference, force=True)
 
     def start(self, call: Call) -> _Started:
-        # A sliver of a processor: so many as there are find room, but not on a node that is to do no work.
-        station = self.ray.remote(num_cpus=0.01, max_restarts=0, scheduling_strategy="SPREAD")(_Station)
-        return _Started(self, station.remote(), call)
+        node = self._quietest_node()
+        where = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
+        # A sliver of a processor: as many as there are find room, but not on a node that is to do no work.
+        station = self.ray.remote(num_cpus=0.01, max_restarts=0, scheduling_strategy=where)(_Station)
+        return _Started(self, station.remote(), node, call)
+
+    def _quietest_node(self) -> str:
+        """The node on which the fewest calls were started, before all those on which one had to be given up."""
+        nodes = [
+            node["NodeID"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")
+        ]
+        if not nodes:
+            raise ConfigError("the Ray cluster has no node with processors; start one: ray start --address …")
+        found: str = min(nodes, key=lambda node: (node in self.suspects, self.started.count(node)))
+        return found
 
     def ended(self, reference: Any, number: int, _: Call, began: float) -> Ended:
         """What became of a call: its answer, or that there will be none."""
@@ -94,9 +110,11 @@ class _Station:
 class _Started:
     """A call with an actor of its own."""
 
-    def __init__(self, cluster: Cluster, station: Any, call: Call) -> None:
+    def __init__(self, cluster: Cluster, station: Any, node: str, call: Call) -> None:
         self._cluster = cluster
         self._station = station
+        self._node = node
+        cluster.started.append(node)
         self._answer = station.perform.remote(call)
         self._call = call
         self._began = time.monotonic()
@@ -106,8 +124,13 @@ class _Started:
         if not ready:
             return None
         ended = self._cluster.ended(self._answer, 0, self._call, self._began)
-        self.kill()  # or the actor would wait for another call
+        self._leave()
         return ended
 
     def kill(self) -> None:
-        self._cluster.ray.kill(self._station)
+        self._cluster.suspects.add(self._node)
+        self._leave()
+
+    def _leave(self) -> None:
+        self._cluster.started.remove(self._node)
+        self._cluster.ray.kill(self._station)  # or the actor would wait for another call

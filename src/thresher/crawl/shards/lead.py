@@ -17,14 +17,14 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from thresher.config import Budget
-from thresher.crawl.ending import CrawlFault, Ending
+from thresher.crawl.ending import CrawlFault, Ending, waiting
 from thresher.crawl.shards.messages import Beat, Peer, Word
 
 MARGIN = 1.1  # by which a lease is longer here than there: clocks do not run alike
 CALLED_SECONDS = 120.0  # for a process to be found a place and to start
 MAX_DEATHS = 4  # of a shard that committed nothing in between
-PORTION = 500  # pages that are granted at once, at most
-PORTIONS = 4  # of what is left, for each shard
+LEAST, MOST = 10, 1_000  # pages that are granted at once …
+PORTIONS = 4  # … or so many times as much is left for each shard
 
 
 class Seat(Struct):
@@ -147,7 +147,7 @@ class Lead:
     def _grant(self, beat: Beat) -> int:
         """Pages that a shard may fetch beyond those it was granted before."""
         left = self._budget.pages - sum(seat.fetched + seat.granted for seat in self.seats)
-        portion = min(max(left // (PORTIONS * len(self.seats)), 1), PORTION)
+        portion = min(max(left // (PORTIONS * len(self.seats)), LEAST), MOST)
         return min(portion, left) if beat.busy and left > 0 and 2 * beat.holds <= portion else 0
 
     def spent(self) -> str:
@@ -183,7 +183,8 @@ class Lead:
 
 def _together(reasons: list[Ending]) -> Ending:
     """Why a crawl ends, of why its shards do."""
-    for reason in ("dry", "waiting"):
-        if details := dict.fromkeys(each.detail for each in reasons if each.reason == reason):
-            return Ending(reason, " ".join(details))
+    if dry := [each for each in reasons if each.reason == "dry"]:
+        return dry[0]
+    if resting := [each for each in reasons if each.reason == "waiting"]:
+        return waiting(sum(each.urls for each in resting), min(each.seconds for each in resting))
     return reasons[0]

@@ -106,7 +106,8 @@ class Member(Company):
         self._port = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._word = Word(0, limited=True)
-        self._limit: int | None = None  # pages that may have been fetched in all, once that is known
+        self._limit: int | None = None  # pages that may have been fetched in all, once that is known …
+        self._asked = False  # … and whether that should be more
         self._idle: Ending | None = None
         self._commits = 0
         self._status: dict[str, Any] | None = None
@@ -179,6 +180,7 @@ class Member(Company):
         if self._limit is None:
             self._limit = self._ledger.figures.fetched
         self._limit += word.grant
+        self._asked = False
         self._word = word
         self._news()
 
@@ -197,7 +199,12 @@ class Member(Company):
     def may_fetch(self, pages: int) -> bool:
         if not self.lease.holds or self._limit is None:
             return False
-        return not self._word.limited or pages <= self._limit
+        if not self._word.limited or pages <= self._limit:
+            return True
+        if not self._asked:
+            self._asked = True
+            self.lease.hurry()
+        return False
 
     def ending(self, reason: Ending | None) -> Ending | None:
         self.check()

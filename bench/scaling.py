@@ -1,0 +1,155 @@
+"""A crawl in shards against one without: what company costs, in processes of this machine and on a Ray cluster.
+
+python -m bench.scaling [--pages 20000] [--hosts 120] [--shards 1,2,4] [--engines local,ray] [--rounds 1]
+
+All crawl the toy web, pages of 30 to 80 KB, until their budget is spent. Processor time is that of all processes of
+a crawl from birth to death, coordinator, readers and Ray's own daemons among them; what the web server uses is not
+counted. What starting alone costs is measured with a budget of one page. Contenders take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from bench import webs
+from bench.contenders import write_settings
+from bench.measure import emit, run, say, table
+
+SPENT = 3  # exit code of a crawl that was stopped by its budget
+PR_SET_CHILD_SUBREAPER = 36
+COLUMNS = (
+    *(
+        "name",
+        "shards",
+        "pages",
+        "wall_s",
+        "cpu_s",
+        "startup_cpu_s",
+        "pages_per_cpu_s",
+        "steady_pages_per_cpu_s",
+    ),
+    *("rss_mb", "against_plain", "steady_against_plain", "pages_per_shard"),
+)
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+Figures = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.scaling", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--pages", type=int, default=20_000)
+    parser.add_argument("--hosts", type=int, default=120, help="of the toy web")
+    parser.add_argument("--shards", default="1,2,4")
+    parser.add_argument("--engines", default="local,ray")
+    parser.add_argument("--rounds", type=int, default=1)
+    asked = parser.parse_args()
+    # Whoever loses its parent, as Ray's daemons do, is ours: so their time can be told.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    contenders = [("plain", 0)]
+    contenders += [
+        (engine, int(count)) for engine in asked.engines.split(",") for count in asked.shards.split(",")
+    ]
+    spent: dict[tuple[str, int], list[Figures]] = defaultdict(list)
+    with webs.toy(asked.hosts) as web:
+        for number in range(asked.rounds):
+            for contender in contenders:
+                say(f"round {number + 1}: {contender[0]}, {contender[1] or 'no'} shards")
+                spent[contender].append(_crawl(web, *contender, asked.pages))
+                starting = _crawl(web, *contender, 1)
+                spent[contender][-1]["startup_cpu_s"] = starting["cpu_s"]
+    rows = [_together(found) for found in spent.values()]
+    for row in rows:
+        for field in ("pages_per_cpu_s", "steady_pages_per_cpu_s"):
+            kind = field.removesuffix("pages_per_cpu_s")
+            row[f"{kind}against_plain"] = row[field] / rows[0][field]
+        emit(row)
+    table(rows, COLUMNS)
+
+
+def _crawl(web: webs.Web, engine: str, shards: int, pages: int) -> Figures:
+    with tempfile.TemporaryDirectory(prefix="thresher-bench-") as scratch:
+        directory = Path(scratch) / "corpus"
+        settings: dict[str, dict[str, Any]] = {
+            "policy": {"name": "bfs"},
+            "budget": {"pages": pages},
+            "shards": {"count": shards},
+        }
+        write_settings(directory, web, "cs", settings)
+        seeds = Path(scratch) / "seeds.txt"
+        seeds.write_text("\n".join(web.seeds))
+        command = [sys.executable, "-m", "thresher.cli", "crawl", directory, "--json", "--seeds", seeds]
+        command += ["--connect-to", web.connect_to, "--engine", engine if shards else "local"]
+        meter = _Meter()
+        usage = run(command, accept=(0, SPENT), look=meter.look)
+        status = json.loads(usage.output)
+        return {
+            "name": engine,
+            "shards": shards,
+            "pages": status["pages"]["fetched"],
+            "kept": status["pages"]["kept"],
+            "wall_s": usage.wall_s,
+            "cpu_s": meter.seconds,
+            "rss_mb": usage.rss_mb,
+            "pages_per_shard": [row["fetched"] for row in status.get("shards", [])],
+        }
+
+
+class _Meter:
+    """Processor time of all that was started since, as last seen of each process."""
+
+    def __init__(self) -> None:
+        self._before = set(_below(os.getpid()))
+        self._seen: dict[int, float] = {}
+
+    def look(self) -> None:
+        for pid in _below(os.getpid()):
+            if pid not in self._before:
+                self._seen[pid] = max(self._seen.get(pid, 0.0), _cpu_seconds(pid))
+
+    @property
+    def seconds(self) -> float:
+        return sum(self._seen.values())
+
+
+def _below(pid: int) -> list[int]:
+    """All processes below one."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:
+        return []
+    return [each for child in children for each in (child, *_below(child))]
+
+
+def _cpu_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _together(found: list[Figures]) -> Figures:
+    """The sums over all rounds, and what follows from them."""
+    sums = {name: sum(one[name] for one in found) for name in ("pages", "cpu_s", "startup_cpu_s", "wall_s")}
+    return {
+        **found[0],
+        **sums,
+        "rss_mb": max(one["rss_mb"] for one in found),
+        "pages_per_cpu_s": sums["pages"] / sums["cpu_s"],
+        "steady_pages_per_cpu_s": sums["pages"] / (sums["cpu_s"] - sums["startup_cpu_s"]),
+    }
+
+
+if __name__ == "__main__":
+    main()
