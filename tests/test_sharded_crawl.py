@@ -1,0 +1,323 @@
+"""A crawl in shards, on each engine: it finds what one process finds, whoever dies, sleeps, or is started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+import thresher
+from invariants import check_books, check_crawl, check_journal, check_raw, start
+from thresher.config import Config, ConfigError, dump, parse
+from thresher.crawl.start import crawl
+from thresher.lab.toyweb import ToyWeb, serve, truth
+from thresher.store.shards import home, newest
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Ray leaves pipes of its processes open
+
+SHARDS = 3
+DELAY = 0.05
+CONNECTIONS = 12
+COMMIT_PAGES = 20
+ENDLESS = {"calendar": 0.0, "session": 0.0, "deeper": 0.0}  # none: what is to be fetched can be counted
+WEB = ToyWeb(
+    hosts=60,
+    pages_per_host=(10, 30),
+    page_bytes=(4_000, 8_000),
+    slow_seconds=0.1,
+    drip_seconds=0.2,
+    crawl_delay=0.05,
+    **ENDLESS,
+)
+SMALL = ToyWeb.calm(hosts=12, licensed=0.0, pages_per_host=(5, 10), page_bytes=(4_000, 6_000))
+
+
+def config(**sections: dict[str, Any]) -> Config:
+    tables: dict[str, dict[str, Any]] = {
+        "polite": {"delay": DELAY, "load_share": 0.0, "contact": "x@example.org", "backoff": 0.05},
+        "policy": {"name": "bfs"},
+        "fetch": {"connections": CONNECTIONS},
+        "store": {
+            "commit_pages": COMMIT_PAGES,
+            "commit_seconds": 0.2,
+            "segment_bytes": 60_000,
+            "warc_bytes": 300_000,
+        },
+        "shards": {"count": SHARDS, "lease": 2.0},
+    }
+    tables["polite"]["robots_retry"] = 600.0
+    for name, section in sections.items():
+        tables[name] = {**tables.get(name, {}), **section}
+    return parse({"language": "cs", **tables})
+
+
+class Place(Protocol):
+    """Where shards run."""
+
+    engine: str
+
+    def kill_node_of(self, process: int) -> None:
+        """All that runs on the machine of a process ends."""
+
+    def pause_node_of(self, process: int) -> list[int]:
+        """All that runs on the machine of a process stops until it is told to go on; the processes."""
+
+    def start_again(self) -> None:
+        """Everything was killed."""
+
+
+class Here:
+    """This machine, on which a shard is its own node."""
+
+    engine = "local"
+
+    def kill_node_of(self, process: int) -> None:
+        os.kill(process, signal.SIGKILL)
+
+    def pause_node_of(self, process: int) -> list[int]:
+        os.kill(process, signal.SIGSTOP)
+        return [process]
+
+    def start_again(self) -> None:
+        pass
+
+
+class Nodes:
+    """A Ray cluster of several nodes on this machine, of which the first does no work."""
+
+    def __init__(self) -> None:
+        self._make()
+
+    def _make(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+        )
+        for _ in range(SHARDS + 1):
+            self._cluster.add_node(num_cpus=1)
+        self.engine = f"ray:{self._cluster.address}"
+
+    def kill_node_of(self, process: int) -> None:
+        for node in list(self._cluster.worker_nodes):
+            if node.all_processes["raylet"][0].process.pid == parent(process):
+                self._cluster.remove_node(node, allow_graceful=False)
+
+    def pause_node_of(self, process: int) -> list[int]:
+        raylet = parent(process)
+        everyone = [raylet, *below(raylet)]
+        for each in everyone:
+            os.kill(each, signal.SIGSTOP)
+        return everyone
+
+    def start_again(self) -> None:
+        self._cluster.shutdown()
+        self._make()
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+
+@pytest.fixture(params=["local", "ray"])
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    if request.param == "local":
+        yield Here()
+        return
+    pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    nodes = Nodes()
+    yield nodes
+    nodes.close()
+
+
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[1])
+
+
+def below(process: int) -> list[int]:
+    children = [
+        int(child)
+        for task in Path(f"/proc/{process}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return [each for child in children for each in (child, *below(child))]
+
+
+@contextmanager
+def crawling(directory: Path, connect_to: str, engine: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The command, in a process of its own."""
+    seeds = directory.parent / "seeds.txt"
+    seeds.write_text("\n".join(start(WEB)))
+    command = [sys.executable, "-m", "thresher.cli", "crawl", str(directory), "--engine", engine]
+    command += ["--connect-to", connect_to, "--seeds", str(seeds)]
+    with said(directory).open("wb") as errors:
+        crawler = subprocess.Popen(command, stderr=errors, start_new_session=True)
+    try:
+        yield crawler
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(crawler.pid, signal.SIGKILL)
+        crawler.wait()
+
+
+def said(directory: Path) -> Path:
+    return directory.parent / "said"
+
+
+def until(condition: Callable[[], bool], crawler: subprocess.Popen[bytes]) -> None:
+    """Until something is so, as long as the crawl goes on."""
+    while not condition():
+        if crawler.poll() is not None:
+            pytest.fail(f"the crawl ended before, with {crawler.returncode}")
+        time.sleep(0.02)
+
+
+def fetched(directory: Path) -> int:
+    try:
+        return int(thresher.open(directory).stats()["pages"]["fetched"])
+    except thresher.store.corpus.CorpusError:
+        return 0
+
+
+def process_of(directory: Path, shard: int) -> int:
+    folder = newest(home(directory, shard))
+    assert folder
+    return int((folder / "lock").read_text())
+
+
+def check_all(directory: Path, journal: Path, lost: int) -> None:
+    """Nothing is missing, nothing is there twice, nobody was hurried; what was lost was fetched again."""
+    check_crawl(directory, WEB)
+    check_raw(directory)
+    check_books(directory)
+    requests = check_journal(journal, WEB, DELAY)
+    again = sum(
+        count - 1
+        for url, count in requests.items()
+        if not url.endswith("/robots.txt") and truth(WEB, url).kind not in ("flaky", "error")
+    )
+    print(f"{again} pages fetched again, {lost} shards were hit")
+    assert again <= lost * (CONNECTIONS + COMMIT_PAGES)
+
+
+@pytest.mark.timeout(300)
+def test_whoever_dies_or_sleeps_no_page_is_lost_and_none_is_there_twice(tmp_path: Path, place: Place) -> None:
+    directory, journal = tmp_path / "corpus", tmp_path / "journal"
+    directory.mkdir()
+    (directory / "corpus.toml").write_text(dump(config()))
+    lost = 0
+
+    def replaced(shard: int, crawler: subprocess.Popen[bytes]) -> None:
+        """Another has taken over, and what it does is told."""
+        nonlocal lost
+        lost += 1
+        before = newest(home(directory, shard))
+        until(lambda: newest(home(directory, shard)) != before, crawler)
+        pages = fetched(directory)
+        until(lambda: fetched(directory) > pages + 5, crawler)
+
+    with serve(WEB, journal=journal) as server:
+        with crawling(directory, server.connect_to, place.engine) as crawler:
+            until(lambda: fetched(directory) > 60, crawler)
+            os.kill(process_of(directory, 0), signal.SIGKILL)
+            replaced(0, crawler)
+            place.kill_node_of(process_of(directory, 1))
+            replaced(1, crawler)
+            asleep = place.pause_node_of(process_of(directory, 2))
+            replaced(2, crawler)
+            for process in asleep:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
+            pages = fetched(directory)
+            until(lambda: fetched(directory) > pages + 5, crawler)
+        lost += SHARDS  # everything is dead now
+        place.start_again()
+        reported = fetched(directory)
+        with crawling(directory, server.connect_to, place.engine) as crawler:
+            assert crawler.wait() == 0, said(directory).read_text()
+        assert fetched(directory) >= reported, "what was reported is not taken back"
+    check_all(directory, journal, lost)
+
+
+@pytest.mark.timeout(120)
+def test_budgets_and_stopping_are_those_of_the_whole_crawl(tmp_path: Path, place: Place) -> None:
+    directory = tmp_path / "corpus"
+    directory.mkdir()
+    (directory / "corpus.toml").write_text(dump(config(polite={"delay": 0.0})))
+    with serve(SMALL) as server:
+        given = {"connect_to": server.connect_to, "engine": place.engine}
+        ending = crawl(directory, "cs", start(SMALL), settings={"budget": {"pages": 37}}, **given)
+        assert (ending.reason, fetched(directory)) == ("page budget", 37)
+        assert (
+            crawl(directory, settings={"budget": {"pages": 0, "bytes": 1}}, **given).reason == "byte budget"
+        )
+        told: list[dict[str, Any]] = []
+        ending = crawl(directory, settings={"budget": {"bytes": 0}}, progress=told.append, **given)
+        assert ending.reason == "done"
+    assert told[-1]["pages"] == thresher.open(directory).stats()["pages"]
+    assert sum(row["fetched"] for row in told[-1]["shards"]) == told[-1]["pages"]["fetched"]
+    check_crawl(directory, SMALL)
+    check_raw(directory)
+    check_books(directory)
+
+
+@pytest.mark.timeout(120)
+def test_shards_that_work_on_disks_of_their_own_lose_no_more_than_since_their_last_copy(
+    tmp_path: Path,
+) -> None:
+    directory, journal, scratch = tmp_path / "corpus", tmp_path / "journal", tmp_path / "scratch"
+    directory.mkdir()
+    (directory / "corpus.toml").write_text(dump(config(shards={"scratch": str(scratch), "snapshot": 0.5})))
+    with serve(WEB, journal=journal) as server:
+        with crawling(directory, server.connect_to, "local") as crawler:
+            until(lambda: fetched(directory) > 100, crawler)
+            for shard in (0, 1):
+                folders = sorted(scratch.glob(f"{shard:02d}-e*"))
+                os.kill(int((folders[-1] / "lock").read_text()), signal.SIGKILL)
+            before = [newest(home(directory, shard)) for shard in range(SHARDS)]
+            until(lambda: newest(home(directory, 0)) != before[0], crawler)
+        # All are dead, and so are their machines.
+        for folder in scratch.iterdir():
+            subprocess.run(["rm", "-r", str(folder)], check=True)
+        with crawling(directory, server.connect_to, "local") as crawler:
+            assert crawler.wait() == 0, said(directory).read_text()
+    check_crawl(directory, WEB)
+    check_raw(directory)
+    check_books(directory)
+    check_journal(journal, WEB, DELAY)
+
+
+def test_interrupting_once_commits_in_all_shards(tmp_path: Path) -> None:
+    directory = tmp_path / "corpus"
+    directory.mkdir()
+    (directory / "corpus.toml").write_text(dump(config()))
+    with serve(WEB) as server, crawling(directory, server.connect_to, "local") as crawler:
+        until(lambda: fetched(directory) > 50, crawler)
+        crawler.send_signal(signal.SIGINT)
+        assert crawler.wait() == 130, said(directory).read_text()
+    errors = said(directory).read_text()
+    assert "everything fetched is safe" in errors and "Traceback" not in errors
+    check_books(directory)
+    check_raw(directory)
+
+
+def test_the_number_of_shards_is_fixed(tmp_path: Path) -> None:
+    (tmp_path / "corpus.toml").write_text(dump(config()))
+    with pytest.raises(ConfigError, match="was made with 3 shards"):
+        crawl(tmp_path, settings={"shards": {"count": 4}}, connect_to="127.0.0.1:1")
+    with pytest.raises(ConfigError, match="cycles"):
+        crawl(tmp_path, settings={"cycles": {"pages": 100}}, connect_to="127.0.0.1:1")
+
+
+def test_a_crawl_without_shards_runs_on_no_cluster(tmp_path: Path) -> None:
+    (tmp_path / "corpus.toml").write_text(dump(config(shards={"count": 0})))
+    with pytest.raises(ConfigError, match="--shards N"):
+        crawl(tmp_path, engine="ray", connect_to="127.0.0.1:1")
