@@ -13,6 +13,7 @@ import thresher
 from thresher.config import Scope
 from thresher.crawl.scope import Gate
 from thresher.lab.toyweb import ToyWeb, reachable, seeds, truth
+from thresher.store.shards import parts
 from thresher.url import host, key
 
 HOST_PAGES = 250
@@ -68,7 +69,8 @@ def check_raw(directory: Path) -> None:
         if row["warc_file"] is not None
     }
     records = {}
-    for path in sorted((directory / "warc").iterdir()):
+    folders = [part / "warc" for part in parts(directory, corpus.config)]
+    for path in sorted(path for folder in folders for path in folder.iterdir()):
         gzip.decompress(path.read_bytes())
         with path.open("rb") as file:
             reader = ArchiveIterator(file, check_digests="raise")
