@@ -1,0 +1,105 @@
+"""A small corpus in shards, for tests of those who read it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from invariants import SETTINGS, expected
+from thresher import config as configuration
+from thresher.config import Config
+from thresher.crawl import loop
+from thresher.crawl.ledger import Ledger
+from thresher.crawl.start import crawl
+from thresher.lab.toyweb import ToyWeb, serve
+from thresher.page import Candidate, Page, Reply, Verdict
+from thresher.store import shards
+from thresher.store.shards import Shard
+from thresher.url import host
+
+COUNT = 3
+WEB = ToyWeb.calm(
+    hosts=12,
+    licensed=0.0,
+    rich_hosts=0.9,
+    hidden_hosts=0.0,
+    pages_per_host=(8, 12),
+    page_bytes=(4_000, 6_000),
+)
+STORE = {"segment_bytes": 3_000, "warc_bytes": 30_000, "commit_pages": 8, "keep_raw": "all"}
+JUDGE = {"language": False, "min_language_share": 0.0, "min_text_chars": 200, "max_badness": 0.0}
+
+
+def make(directory: Path, pages: int = 45) -> Path:
+    """A toy web crawled by some shards, each for so many pages of its own hosts, in many small files."""
+    settings: dict[str, dict[str, Any]] = {
+        **SETTINGS,
+        "store": STORE,
+        "judge": JUDGE,
+        "budget": {"pages": pages},
+    }
+    directory.mkdir(parents=True)
+    asked = configuration.parse({"language": "cs", "shards": {"count": COUNT}, **settings})
+    (directory / "corpus.toml").write_text(configuration.dump(asked))
+    hosts = sorted({host(url) for url in expected(WEB)})
+    seeds = [f"http://{name}/" for name in hosts]
+    (directory / "seeds.txt").write_text("".join(f"{url}\n" for url in seeds))
+    with serve(WEB) as server:
+        for number in range(COUNT):
+            shard = Shard(number, COUNT)
+            scope = {"hosts": [name for name in hosts if shard.owns(name)]}
+            with mock.patch.object(loop, "Ledger", _ledger_of(shard)):
+                crawl(
+                    shards.epoch_folder(shards.home(directory, number), 1),
+                    "cs",
+                    [url for url in seeds if shard.owns(host(url))],
+                    settings={**settings, "scope": scope},
+                    connect_to=server.connect_to,
+                )
+    return directory
+
+
+def _ledger_of(shard: Shard) -> Any:
+    def ledger(directory: Path, config: Config, clock: Any, *_: Any, **__: Any) -> Ledger:
+        return Ledger(directory, config, clock, shard)
+
+    return ledger
+
+
+def parts(directory: Path) -> list[Path]:
+    return shards.parts(directory, configuration.load(directory))
+
+
+def next_epoch(part: Path) -> Path:
+    """A newer epoch of what a part has; the older one stays."""
+    *_, latest = shards.epochs(part.parent)
+    newer = shards.epoch_folder(part.parent, latest + 1)
+    shutil.copytree(part, newer.with_name("making"), copy_function=os.link)
+    newer.with_name("making").rename(newer)
+    return newer
+
+
+def add_pages(directory: Path) -> list[str]:
+    """A page more in each shard, in segments that are open still; their URLs."""
+    config = configuration.load(directory)
+    urls = []
+    for part in parts(directory):
+        shard = shards.shard_of(part, config)
+        url = f"http://{shard.number}.example.cz/"
+        digest = bytes([shard.number] * 16)
+        body = f"<p>Strana v části {shard.number}.</p>".encode()
+        reply = Reply(
+            url, 200, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", body, 1_790_000_000.0, 0.0, ""
+        )
+        page = Page(url, "html", text=f"Strana v části {shard.number}.", text_hash=digest, raw_hash=digest)
+        status = json.loads((part / "status.json").read_bytes())
+        ledger = Ledger(part, config, lambda: 0.0, shard)
+        ledger.record_page(Candidate(url), reply, page, Verdict(True, "", "cs", 1.0, 10), 10, (), ())
+        ledger.commit({name: figure for name, figure in status.items() if name != "files"})
+        ledger.close()
+        urls.append(url)
+    return urls
