@@ -24,13 +24,13 @@ from thresher.store.shards import home, newest
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Ray leaves pipes of its processes open
 
 SHARDS = 3
-DELAY = 0.05
+DELAY = 0.2
 CONNECTIONS = 12
 COMMIT_PAGES = 20
 ENDLESS = {"calendar": 0.0, "session": 0.0, "deeper": 0.0}  # none: what is to be fetched can be counted
 WEB = ToyWeb(
-    hosts=60,
-    pages_per_host=(10, 30),
+    hosts=36,
+    pages_per_host=(30, 40),
     page_bytes=(4_000, 8_000),
     slow_seconds=0.1,
     drip_seconds=0.2,

@@ -28,7 +28,7 @@ from thresher.crawl.shards.coordinator import Coordinator
 from thresher.crawl.yields import compile_threshold
 from thresher.engine import choose
 from thresher.engine.calls import Engine
-from thresher.read.language import known_languages, nearest, normalise
+from thresher.read.codes import known_languages, nearest, normalise
 from thresher.store.files import locked
 
 NO_SEED = "no seed is in scope: look at [scope] in corpus.toml, --tld and the seeds"

@@ -27,8 +27,6 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from thresher.config import ConfigError
-from thresher.read.scan.tables import addressed
-from thresher.read.scan.words import count_known
 
 FREQUENT = 20  # words, from the most frequent one down, that all running text has
 GENRE = 0.15  # standard deviation of the mean shortfall between good texts of all kinds
@@ -118,6 +116,8 @@ def _distance(weighted: float, weight: float, squares: float) -> float:
 
 def _count_words(text: str, gauge: Gauge) -> tuple[NDArray[np.float64], float]:
     """How often each function word is in a sample of a text, and how many words that sample has."""
+    from thresher.read.scan.words import count_known  # loaded by readers alone: kernels take most of a second
+
     sample = _sample(text, SAMPLE)
     counts = np.zeros(len(gauge.scarcity))
     utf8 = np.frombuffer(_without_marks(sample).encode("utf-8", "replace"), np.uint8)
@@ -169,6 +169,8 @@ def _without_marks(text: str) -> str:
 
 
 def _gauge(model: BadnessModel) -> Gauge:
+    from thresher.read.scan.tables import addressed
+
     shares = np.array([word.share for word in model.words])
     weights = np.array([word.weight for word in model.words])
     roles = np.stack([np.arange(len(weights)) < FREQUENT, np.maximum(weights, 1e-9)])

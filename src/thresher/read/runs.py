@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.page import Runs
-from thresher.read.scan.words import KINDS, WORD_WEIGHT, hash_runs
 
 LOOKED_AT = 200_000  # characters of a text, from its beginning: a book must not hold up all other pages
 NOT_OF_THE_TEXT = -1
@@ -30,6 +29,12 @@ def hashed(texts: Sequence[str]) -> Hashed:
     and Japanese, 28 in Thai. A text too short for a run has none. Total: whatever the texts. It takes some 30
     bytes of memory for a character.
     """
+    from thresher.read.scan.words import (
+        KINDS,
+        WORD_WEIGHT,
+        hash_runs,
+    )  # with numba, which few who ask here need
+
     lowered = [text.lower() for text in texts]
     codes = np.frombuffer("".join(lowered).encode("utf-32-le", "replace"), dtype=np.uint32)
     lengths = np.array(list(map(len, lowered)), dtype=np.int64)

@@ -17,6 +17,7 @@ from thresher.crawl.shards.lead import Lead
 from thresher.crawl.shards.messages import FIRST, Beat, Broken, Frames, Word, same
 from thresher.engine.calls import Call, Engine, Running
 from thresher.store import parts
+from thresher.store.corpus import Corpus
 from thresher.store.figures import merged
 from thresher.store.shards import home, newest
 
@@ -80,8 +81,8 @@ class Coordinator:
                     told = time.monotonic()
                     self._tell()
                 await asyncio.sleep(TICK)
-            self._tell()
             self._at_work().unlink(missing_ok=True)
+            self._progress(Corpus(self._directory, self._config).stats())
         finally:
             for running in self._running.values():
                 running.kill()

@@ -219,13 +219,12 @@ class Snapshots:
         shutil.rmtree(held)
 
     def _copy_file(self, source: Path, target: Path, length: int | None, older: Path | None) -> None:
-        if length is not None:
-            append(source, target, length)
-        elif not target.exists():
-            if older and older.exists():
-                adopt_file(older, target, None)
-            else:
-                shutil.copyfile(source, target)
+        """A file that never changes now may have grown until lately; then what is there of it is its beginning."""
+        size = source.stat().st_size
+        if length is None and older and older.exists() and older.stat().st_size == size:
+            adopt_file(older, target, None)
+        else:
+            append(source, target, size if length is None else length)
 
     def _copy_state(self, source: Path, target: Path, before: Path | None) -> None:
         """Tables that the last snapshot has are shared with it."""
