@@ -75,11 +75,11 @@ def _inherit(home: Path, target: Path) -> None:
                 files = committed(state)
             finally:
                 state.close()
+            _make_tables(target, files)
             for name, length in files.items():
-                (target / name).parent.mkdir(exist_ok=True)
                 adopt_file(source / name, target / name, length)
             _tell(source, target, files)
-            _sync(target)
+            _sync_names(target)
         except OSError as fault:
             if fault.errno not in (errno.ENOENT, errno.EIO):
                 raise
@@ -121,7 +121,7 @@ def copy_state(source: Path, target: Path) -> None:
         adopt_file(source / name, target / name, None)
     for name in (*(name for name in names if name.endswith(".log")), *current):
         with suppress(FileNotFoundError):  # a log whose content is in a table by now
-            shutil.copyfile(source / name, target / name)
+            copy(source / name, target / name)
 
 
 def adopt_file(source: Path, target: Path, length: int | None) -> None:
@@ -132,7 +132,7 @@ def adopt_file(source: Path, target: Path, length: int | None) -> None:
         except OSError as fault:
             if fault.errno not in NO_LINKS:
                 raise
-            shutil.copyfile(source, target)
+            copy(source, target)
     else:
         append(source, target, length)
 
@@ -152,14 +152,19 @@ def append(source: Path, target: Path, length: int) -> None:
         os.fsync(out.fileno())
 
 
-def _sync(folder: Path) -> None:
-    """Make everything in a folder durable."""
-    for path in [folder, *folder.rglob("*")]:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def copy(source: Path, target: Path) -> None:
+    """A copy of a file that is durable, but for its name."""
+    shutil.copyfile(source, target)
+    with target.open("rb") as copied:
+        os.fsync(copied.fileno())
+
+
+def _sync_names(folder: Path) -> None:
+    """Make the names of all files in a folder and in those below it durable."""
+    for below in folder.iterdir():
+        if below.is_dir():
+            sync_directory(below)
+    sync_directory(folder)
 
 
 def delete_before(home: Path, epoch: int) -> None:
@@ -185,15 +190,15 @@ class Snapshots:
     def take(self, state: State) -> Callable[[], None]:
         """Hold fast what was just committed; what is returned copies it, and may be called in a thread."""
         self._number += 1
-        held = self._work / f"snapshot-{self._number:06d}"
+        held, name = self._work / f"snapshot-{self._number:06d}", f"state-{self._number:06d}"
         held.mkdir()
         state.checkpoint(held / "state")
         files = committed(state)
-        for name in files:  # links: streams may be sealed and deleted while they are copied
-            (held / name).parent.mkdir(exist_ok=True)
-            os.link(self._work / name, held / name)
+        _make_tables(held, files)
+        for file in files:  # links: streams may be sealed and deleted while they are copied
+            os.link(self._work / file, held / file)
         shutil.copyfile(self._work / "status.json", held / "status.json")
-        return lambda: self._copy(held, files, f"state-{self._number:06d}")
+        return lambda: self._copy(held, files, name)
 
     def _copy(self, held: Path, files: Files, state: str) -> None:
         before = newest(self._home)
@@ -205,11 +210,11 @@ class Snapshots:
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True)
         self._copy_state(held / "state", target / state, before)
+        _make_tables(target, files)
         for name, length in files.items():
-            (target / name).parent.mkdir(exist_ok=True)
             self._copy_file(held / name, target / name, length, before / name if before and first else None)
         status = msgspec.json.decode((held / "status.json").read_bytes(), type=dict[str, object])
-        _sync(target)
+        _sync_names(target)
         publish(target / "status.json", msgspec.json.encode({**status, "state": state}))
         if first:
             target.rename(self._target)
@@ -220,11 +225,11 @@ class Snapshots:
 
     def _copy_file(self, source: Path, target: Path, length: int | None, older: Path | None) -> None:
         """A file that never changes now may have grown until lately; then what is there of it is its beginning."""
-        size = source.stat().st_size
-        if length is None and older and older.exists() and older.stat().st_size == size:
+        size = source.stat().st_size if length is None else length
+        if length is None and older and _has(older, size):
             adopt_file(older, target, None)
-        else:
-            append(source, target, size if length is None else length)
+        elif not _has(target, size):
+            append(source, target, size)
 
     def _copy_state(self, source: Path, target: Path, before: Path | None) -> None:
         """Tables that the last snapshot has are shared with it."""
@@ -233,10 +238,20 @@ class Snapshots:
         last = state_folder(before) if before else None
         for path in sorted(source.iterdir()):
             older = last / path.name if last and path.suffix == ".sst" else None
-            if older and older.exists() and older.stat().st_size == path.stat().st_size:
+            if older and _has(older, path.stat().st_size):
                 adopt_file(older, target / path.name, None)
             else:
-                shutil.copyfile(path, target / path.name)
+                copy(path, target / path.name)
+
+
+def _has(path: Path, size: int) -> bool:
+    return path.exists() and path.stat().st_size == size
+
+
+def _make_tables(folder: Path, files: Files) -> None:
+    """The folders that some files stand in."""
+    for table in {name.partition("/")[0] for name in files}:
+        (folder / table).mkdir(exist_ok=True)
 
 
 def _tidy(folder: Path, files: Files, state: str) -> None:

@@ -67,7 +67,7 @@ class Lead:
         self._lease = lease
         self._clock = clock
         self._began = clock() - seconds
-        self._version = 1
+        self.version = 1
         self._quiet_since: float | None = None
         self._received: list[int] = []
         self.ending: Ending | None = None
@@ -78,7 +78,7 @@ class Lead:
         """Shards that may be started: all others know that whoever had their hosts before is not to be heeded."""
         if self.ending:
             return []
-        known = all(seat.version == self._version for seat in self.seats if seat.standing == "present")
+        known = all(seat.version == self.version for seat in self.seats if seat.standing == "present")
         return [number for number, seat in enumerate(self.seats) if seat.standing == "vacant" and known]
 
     def call(self, number: int) -> None:
@@ -97,7 +97,7 @@ class Lead:
         self.seats[number] = Seat(
             epoch, deaths=before.deaths + 1, fetched=before.fetched, status=before.status
         )
-        self._version += 1
+        self.version += 1
         self._quiet_since = None
 
     def silent(self) -> list[int]:
@@ -116,7 +116,7 @@ class Lead:
             return None
         seat = self.seats[beat.shard]
         if (seat.standing, seat.address, seat.port) != ("present", address, beat.port):
-            self._version += 1
+            self.version += 1
         seat.standing, seat.heard, seat.address, seat.port = "present", self._clock(), address, beat.port
         seat.version, seat.fetched, seat.downloaded = beat.version, beat.fetched, beat.downloaded
         seat.granted, seat.idle, seat.received, seat.outbox = (
@@ -132,8 +132,8 @@ class Lead:
         grant = self._grant(beat)
         seat.granted += grant
         return Word(
-            self._version,
-            None if beat.version == self._version else self._peers(),
+            self.version,
+            None if beat.version == self.version else self._peers(),
             grant,
             self._budget.pages > 0,
             self.ending,
