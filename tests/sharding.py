@@ -7,21 +7,18 @@ import os
 import shutil
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from invariants import SETTINGS, expected
 from thresher import config as configuration
-from thresher.config import Config
-from thresher.crawl import loop
 from thresher.crawl.ledger import Ledger
 from thresher.crawl.start import crawl
 from thresher.lab.toyweb import ToyWeb, serve
 from thresher.page import Candidate, Page, Reply, Verdict
 from thresher.store import shards
-from thresher.store.shards import Shard
 from thresher.url import host
 
 COUNT = 3
+PAGES = 110
 WEB = ToyWeb.calm(
     hosts=12,
     licensed=0.0,
@@ -34,40 +31,24 @@ STORE = {"segment_bytes": 3_000, "warc_bytes": 30_000, "commit_pages": 8, "keep_
 JUDGE = {"language": False, "min_language_share": 0.0, "min_text_chars": 200, "max_badness": 0.0}
 
 
-def make(directory: Path, pages: int = 45) -> Path:
-    """A toy web crawled by some shards, each for so many pages of its own hosts, in many small files."""
+def make(directory: Path) -> Path:
+    """A toy web crawled by some shards, for as long as there is more, in many small files."""
     settings: dict[str, dict[str, Any]] = {
         **SETTINGS,
         "store": STORE,
         "judge": JUDGE,
-        "budget": {"pages": pages},
+        "budget": {"pages": PAGES},
     }
-    directory.mkdir(parents=True)
-    asked = configuration.parse({"language": "cs", "shards": {"count": COUNT}, **settings})
-    (directory / "corpus.toml").write_text(configuration.dump(asked))
     hosts = sorted({host(url) for url in expected(WEB)})
-    seeds = [f"http://{name}/" for name in hosts]
-    (directory / "seeds.txt").write_text("".join(f"{url}\n" for url in seeds))
     with serve(WEB) as server:
-        for number in range(COUNT):
-            shard = Shard(number, COUNT)
-            scope = {"hosts": [name for name in hosts if shard.owns(name)]}
-            with mock.patch.object(loop, "Ledger", _ledger_of(shard)):
-                crawl(
-                    shards.epoch_folder(shards.home(directory, number), 1),
-                    "cs",
-                    [url for url in seeds if shard.owns(host(url))],
-                    settings={**settings, "scope": scope},
-                    connect_to=server.connect_to,
-                )
+        crawl(
+            directory,
+            "cs",
+            [f"http://{name}/" for name in hosts],
+            settings={**settings, "shards": {"count": COUNT}},
+            connect_to=server.connect_to,
+        )
     return directory
-
-
-def _ledger_of(shard: Shard) -> Any:
-    def ledger(directory: Path, config: Config, clock: Any, *_: Any, **__: Any) -> Ledger:
-        return Ledger(directory, config, clock, shard)
-
-    return ledger
 
 
 def parts(directory: Path) -> list[Path]:

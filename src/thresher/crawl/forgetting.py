@@ -9,7 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from thresher.crawl.frontier import HOSTS, QUEUE, decode_host
-from thresher.crawl.ledger import FILES, RAW, TEXT
+from thresher.crawl.ledger import CLAIMED, FILES, RAW, TEXT
+from thresher.crawl.shards.letters import LETTER
+from thresher.crawl.shards.letters import decode as decode_letter
 from thresher.crawl.stash import COUNTS, WAITS, Counts
 from thresher.crawl.state import State, after
 from thresher.page import Candidate
@@ -40,6 +42,10 @@ def clear_queues(state: State, meant: Meant) -> None:
     """
     _clear_stash(state, meant)
     _clear_frontier(state, meant)
+    _clear_letters(state, meant)
+    for key, url in _entries(state, CLAIMED):
+        if meant.covers(url.decode()):
+            state.delete(key)
     for prefix in (HOSTS, *OF_HOSTS, OF_DOMAINS):
         covers = meant.covers_domain if prefix == OF_DOMAINS else meant.covers_host
         for key, _ in _entries(state, prefix):
@@ -84,6 +90,20 @@ def _clear_stash(state: State, meant: Meant) -> None:
         state.commit()
 
 
+def _clear_letters(state: State, meant: Meant) -> None:
+    """What is on its way to other shards; a letter stays, if only as a number."""
+    for key, value in _entries(state, LETTER):
+        found = decode_letter(value)
+        left = [
+            replace(one, source="") if meant.covers(one.source) else one
+            for one in found
+            if not meant.covers(one.url)
+        ]
+        if left != found:
+            state.put(key, _encode(left))
+    state.commit()
+
+
 def commit_files(state: State, files: Mapping[str, int | None], numbers: Collection[int]) -> None:
     """From now on these files count, and the pages with these numbers were never seen: all of it at once."""
     for prefix in (RAW, TEXT):
@@ -98,6 +118,9 @@ def _waiting(state: State) -> Iterator[tuple[bytes, Candidate]]:
     for prefix in (QUEUE, WAITS):
         for key, value in _entries(state, prefix):
             yield key, _decode(value)
+    for key, value in _entries(state, LETTER):
+        for candidate in decode_letter(value):
+            yield key, candidate
 
 
 def _entries(state: State, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:

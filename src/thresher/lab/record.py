@@ -187,10 +187,12 @@ def _judged(corpus: Corpus, language: str) -> Iterator[tuple[Document, float | N
 
 def _twins(outcomes: pa.Table) -> Numbers:
     twins = np.arange(len(outcomes))
-    numbers = {seq: number for number, seq in enumerate(_column(outcomes, "seq"))}  # some may be forgotten
+    # Of another shard, the URL is known and not the number; and some may be forgotten.
+    numbers = {str(seq): number for number, seq in enumerate(_column(outcomes, "seq"))}
+    numbers |= {url: number for number, url in enumerate(_column(outcomes, "url"))}
     for number, detail in enumerate(_column(outcomes, "detail")):
         if detail.startswith(TWIN):
-            twins[number] = twins[numbers.get(int(detail.removeprefix(TWIN)), number)]
+            twins[number] = twins[numbers.get(detail.removeprefix(TWIN), number)]
     return twins
 
 
