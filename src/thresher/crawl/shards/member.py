@@ -180,7 +180,7 @@ class Member(Company):
         if self._limit is None:
             self._limit = self._ledger.figures.fetched
         self._limit += word.grant
-        self._asked = False
+        self._asked = self._asked and not word.grant  # where nothing is left, the next beat is soon enough
         self._word = word
         self._news()
 
