@@ -3,8 +3,9 @@
 python -m bench.shards [--pages 10000000] [--shards 64] [--domains 400000] [--compare]
 
 The web has no pages but those that hashes tell of (`thresher.lab.shards.web`). `--compare`: smaller crawls, too,
-with 1, 4, 16, 64 and 256 shards, one in which who has to wait for an address is not told a time of its own, and one
-of a web that is a hundred times smaller, as that of a small language.
+with 1, 4, 16, 64 and 256 shards, one in which who has to wait for an address is not told a time of its own, one in
+which addresses are lent to whoever alone wants them, and one of a web that is a hundred times smaller, as that of a
+small language.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from thresher.lab.shards.figures import Course, in_reach, simulate, spread
 COMPARED = (1, 4, 16, 64, 256)
 COMPARED_PAGES = 20_000  # for each shard …
 LEAST_PAGES = 200_000  # … and in all
+LENT = 30.0  # seconds
 CANDIDATE_BYTES = 195  # of a link in a letter, with its source and hints: `python -m bench.costs`
 COLUMNS = (
-    *("domains", "spread", "shards", "pages", "pages_per_s", "idle", "least", "median", "most"),
+    *("domains", "spread", "lend", "shards", "pages", "pages_per_s", "idle", "least", "median", "most"),
     *("out_per_page", "sent_per_page", "dropped_share", "bytes_per_page", "letters_per_s"),
     *("asked_per_page", "refused_per_page", "host_gap", "address_gap"),
 )
@@ -47,6 +49,7 @@ def main() -> None:
             terms = Terms(max(COMPARED_PAGES * shards, LEAST_PAGES))
             rows.append(_measured(asked.domains, shards, terms, asked.seed))
         rows.append(_measured(asked.domains, 64, Terms(64 * COMPARED_PAGES, spread=0), asked.seed))
+        rows.append(_measured(asked.domains, 64, Terms(64 * COMPARED_PAGES, lend=LENT), asked.seed))
         rows.append(_measured(asked.domains // 100, 64, Terms(64 * COMPARED_PAGES), asked.seed))
     table(rows, COLUMNS)
 
@@ -56,7 +59,14 @@ def _measured(domains: int, shards: int, terms: Terms, seed: int) -> dict[str, A
     started = time.perf_counter()
     course = simulate(domains, shards, terms, seed=seed)
     took = time.perf_counter() - started
-    row = {"name": "shards", "seed": seed, "spread": terms.spread, "domains": domains, **_figures(course)}
+    row = {
+        "name": "shards",
+        "seed": seed,
+        "spread": terms.spread,
+        "lend": terms.lend,
+        "domains": domains,
+        **_figures(course),
+    }
     row |= {"wall_s": took, "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
     emit(row)
     return row
@@ -89,8 +99,8 @@ def _figures(course: Course) -> dict[str, Any]:
         "biggest_in_reach": biggest,
         "out_per_page": letters.outward / pages,
         "sent_per_page": letters.sent / pages,
-        "saved_share": 1 - letters.sent / max(letters.outward, 1),
-        "dropped_share": 1 - letters.fresh / max(letters.received, 1),
+        "saved_share": (letters.outward - letters.sent) / max(letters.outward, 1),
+        "dropped_share": (letters.received - letters.fresh) / max(letters.received, 1),
         "bytes_per_page": CANDIDATE_BYTES * letters.sent / pages,
         "letters_per_s": letters.letters / course.ended / course.shards,
         "links_per_letter": letters.sent / max(letters.letters, 1),

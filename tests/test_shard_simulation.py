@@ -39,10 +39,10 @@ def test_what_is_found_does_not_depend_on_the_number_of_shards() -> None:
         assert pages_of(several) == pages_of(alone)
 
 
-@pytest.mark.parametrize("spread", [0, 1])
+@pytest.mark.parametrize(("spread", "lend"), [(0, 0.0), (1, 0.0), (1, 10.0), (0, 10.0)])
 @pytest.mark.parametrize("shards", [1, 5])
-def test_nobody_is_impolite(shards: int, spread: int) -> None:
-    course = crawl(shards, delay=5.0, ip_delay=0.5, spread=spread)
+def test_nobody_is_impolite(shards: int, spread: int, lend: float) -> None:
+    course = crawl(shards, delay=5.0, ip_delay=0.5, spread=spread, lend=lend)
     assert course.host_rest() >= 5.0 - ROUNDING
     assert course.address_gap() >= 0.5 - ROUNDING
     assert course.refusals  # addresses were wanted by several hosts at a time
@@ -105,6 +105,12 @@ def test_waiting_for_an_address_at_a_time_of_ones_own_takes_fewer_questions() ->
     together, in_turn = crawl(spread=0), crawl(spread=1)
     assert in_turn.refusals < together.refusals
     assert in_turn.questions < together.questions
+
+
+def test_addresses_that_are_lent_to_whoever_alone_wants_them_take_fewer_questions() -> None:
+    asked, lent = crawl(lend=0.0), crawl(lend=30.0)
+    assert lent.questions < asked.questions
+    assert pages_of(lent) == pages_of(asked)
 
 
 def test_the_same_seed_gives_the_same_crawl_and_another_one_another() -> None:

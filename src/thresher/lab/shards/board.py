@@ -45,6 +45,7 @@ class Terms(NamedTuple):
     spread: int = (
         1  # 1: whoever has to wait for an address is told a time of its own; 0: the next time there is
     )
+    lend: float = 0.0  # how long an address is lent to the only shard that wants it; 0: it asks each time
     seeds: int = 1_000
 
 
@@ -65,6 +66,9 @@ class Board(NamedTuple):
     domain_fetched: Ids
     free_from: NDArray[np.float64]
     line_ends: NDArray[np.float64]
+    lent_to: Ids
+    lent_until: NDArray[np.float64]
+    contested: NDArray[np.uint8]  # more than one shard has asked for it
     # hosts that wait, a heap for each shard
     turn_times: NDArray[np.float64]
     turn_hosts: Ids
@@ -106,11 +110,22 @@ _BYTES = types.Array(types.uint8, 1, "C")
 _IDS = types.Array(types.int32, 1, "C")
 _CUBE = types.Array(types.int32, 3, "C")
 TERMS = types.NamedTuple(  # type: ignore[no-untyped-call]
-    (NUMBER, NUMBER, *[types.float64] * 4, *[NUMBER] * 3, *[types.float64] * 3, NUMBER, NUMBER), Terms
+    (
+        NUMBER,
+        NUMBER,
+        *[types.float64] * 4,
+        *[NUMBER] * 3,
+        *[types.float64] * 3,
+        NUMBER,
+        types.float64,
+        NUMBER,
+    ),
+    Terms,
 )
 BOARD = types.NamedTuple(  # type: ignore[no-untyped-call]
     (
-        _BYTES, _IDS, _IDS, _IDS, _IDS, _BYTES, _BYTES, FLOATS, FLOATS, _IDS, FLOATS, FLOATS, FLOATS, _IDS, NUMBERS,
+        _BYTES, _IDS, _IDS, _IDS, _IDS, _BYTES, _BYTES, FLOATS, FLOATS, _IDS, FLOATS, FLOATS, _IDS, FLOATS, _BYTES,
+        FLOATS, _IDS, NUMBERS,
         NUMBERS, FLOATS, NUMBERS, NUMBERS, FLOATS, NUMBERS, NUMBERS, TABLE, _CUBE, NUMBERS, NUMBERS, _CUBE, _CUBE,
         TABLE, NUMBERS, TABLE, NUMBERS, FLOATS, FLOATS, _IDS, _IDS, TABLE, FLOATS, NUMBERS,
     ),
@@ -140,6 +155,9 @@ def lay_out(web: Web, shards: int, terms: Terms) -> Board:
         domain_fetched=np.zeros(len(web.first_hosts) - 1, np.int32),
         free_from=np.zeros(addresses),
         line_ends=np.zeros(addresses),
+        lent_to=np.full(addresses, NOBODY, np.int32),
+        lent_until=np.zeros(addresses),
+        contested=np.zeros(addresses, np.uint8),
         turn_times=np.zeros(hosts),
         turn_hosts=np.zeros(hosts, np.int32),
         turn_starts=np.concatenate(([0], np.cumsum(crowds)[:-1])),

@@ -86,23 +86,45 @@ def _queue(board, web, terms, host, page, now):
 def _ask(board, web, terms, shard, address, now):
     """When a request to an address may be sent: a time that has come, or one at which to ask again.
 
-    Whoever has its door rests it a little longer than is asked for: the answer takes a moment to arrive.
+    Whoever has its door rests it a little longer than is asked for: the answer takes a moment to arrive. A shard to
+    which it was lent need not ask.
     """
-    lag = 0.0
-    if web.doors[address] != shard:
-        board.counts[shard, ASKED] += 1
-        chance = share(draw(web.seed + _QUESTIONS, address, board.counts[shard, ASKED]))
-        lag = terms.latency * (0.5 + chance)
-    rest = terms.ip_delay + SLOWEST * terms.latency
-    if board.free_from[address] <= now:
+    lag, rest = 0.0, terms.ip_delay + SLOWEST * terms.latency
+    earliest = board.free_from[address]
+    if not (board.lent_to[address] == shard and now < board.lent_until[address]):
+        if web.doors[address] != shard:
+            board.counts[shard, ASKED] += 1
+            chance = share(draw(web.seed + _QUESTIONS, address, board.counts[shard, ASKED]))
+            lag = terms.latency * (0.5 + chance)
+        earliest = max(earliest, _lent(board, terms, shard, address, now, rest))
+    if earliest <= now:
         board.free_from[address] = now + rest
         return True, now + lag
     board.counts[shard, REFUSED] += 1
     if not terms.spread:
-        return False, board.free_from[address]
-    turn = max(board.line_ends[address], board.free_from[address])
+        return False, earliest
+    turn = max(board.line_ends[address], earliest)
     board.line_ends[address] = turn + rest
     return False, turn
+
+
+@inner
+def _lent(board, terms, shard, address, now, rest):
+    """Lend an address to the first who asks, for a while, and again as long as nobody else does.
+
+    Returns when it will be back; nobody knows when the borrower used it last, so it has a rest first.
+    """
+    if terms.lend <= 0.0:
+        return 0.0
+    back = board.lent_until[address] + rest if board.lent_to[address] != NOBODY else 0.0
+    if board.lent_to[address] not in (NOBODY, shard):
+        board.contested[address] = 1
+    if now >= back or board.lent_to[address] == shard:
+        back = 0.0
+        board.lent_to[address], board.lent_until[address] = shard, now + terms.lend
+        if board.contested[address]:
+            board.lent_to[address] = NOBODY
+    return back
 
 
 @inner

@@ -2,8 +2,8 @@
 
 Its shape is that of webs that were measured. The hyperlink graph of Common Crawl of 2012 (Web Data Commons) has
 3.56 billion pages with 36 links each, 101 million hosts and 43 million registered domains: 2.4 hosts to a domain,
-35 pages to a host. Links are as on a recorded web of 103 hosts (`python -m bench.costs`), which has 35 to a page. How
-sizes and popularity fall and who shares an address are assumptions; each has a constant with a name.
+35 pages to a host. Links are as on a recorded web of 103 hosts (`python -m bench.costs`), which has 35 to a page.
+How sizes and popularity fall and who shares an address are assumptions; each has a constant with a name.
 """
 
 from __future__ import annotations
