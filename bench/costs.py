@@ -1,15 +1,17 @@
 """What a page, a URL and a host cost: for planning a large crawl, and for the web on which crawls go on paper.
 
-python -m bench.costs [--only links,seen,queue,hosts] [--urls 1000000]
+python -m bench.costs [--only links,seen,queue,hosts,calls] [--urls 1000000]
 
 links: how many links pages of the recorded web have, where they lead, how many are on every page of a host, and the
 bytes of one in a letter between shards. seen, queue, hosts: bytes on disk and in memory, and how long it takes to
-open them again. URLs are those of the recorded web, with a number in each, so that there are enough of them.
+open them again. URLs are those of the recorded web, with a number in each, so that there are enough of them. calls:
+processor time of a call from one actor of Ray to another, with next to nothing in it.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import itertools
 import os
@@ -46,7 +48,9 @@ FEWEST = 20  # pages that tell what stands on every page of a host
 PORTION = 10_000  # URLs between two commits
 URLS_OF_HOST = 100
 HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-KINDS = ("links", "seen", "queue", "hosts")
+CALLS = 4_000
+AT_ONCE = 20  # calls that wait for their answers
+KINDS = ("links", "seen", "queue", "hosts", "calls")
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -205,6 +209,33 @@ def _frontier(urls: int, hosts: int) -> dict[str, Any]:
     }
 
 
+def _calls(_: int) -> dict[str, Any]:
+    """Questions of one actor to another."""
+    import ray
+
+    class Actor:
+        async def answer(self, question: bytes) -> float:
+            return float(len(question))
+
+        async def ask(self, other: Any) -> None:
+            for _ in range(CALLS // AT_ONCE):
+                await asyncio.gather(*(other.answer.remote(b"192.0.2.1") for _ in range(AT_ONCE)))
+
+        async def cpu_seconds(self) -> float:
+            return time.process_time()
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    made = ray.remote(num_cpus=0.1)(Actor)
+    pair = [made.remote(), made.remote()]
+    ray.get(pair[0].ask.remote(pair[1]))  # who calls for the first time has to get to know the other
+    before = ray.get([actor.cpu_seconds.remote() for actor in pair])
+    ray.get(pair[0].ask.remote(pair[1]))
+    after = ray.get([actor.cpu_seconds.remote() for actor in pair])
+    ray.shutdown()
+    asker, answerer = (1e3 * (late - early) / CALLS for early, late in zip(before, after, strict=True))
+    return {"asker_cpu_ms": asker, "answerer_cpu_ms": answerer}
+
+
 def _url_pairs() -> list[tuple[str, str]]:
     """Paths of links and of the pages they stand on."""
     sites = unpacked() / "sites"
@@ -236,7 +267,7 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-MEASURES = {"links": _links, "seen": _seen, "queue": _queue, "hosts": _hosts}
+MEASURES = {"links": _links, "seen": _seen, "queue": _queue, "hosts": _hosts, "calls": _calls}
 
 if __name__ == "__main__":
     main()

@@ -22,7 +22,7 @@ from thresher.lab.shards.figures import Course, in_reach, simulate, spread
 COMPARED = (1, 4, 16, 64, 256)
 COMPARED_PAGES = 20_000  # for each shard …
 LEAST_PAGES = 200_000  # … and in all
-LENT = 30.0  # seconds
+LENT = 300.0  # seconds: hosts that take turns are visited less often than every 30
 CANDIDATE_BYTES = 195  # of a link in a letter, with its source and hints: `python -m bench.costs`
 COLUMNS = (
     *("domains", "spread", "lend", "shards", "pages", "pages_per_s", "idle", "least", "median", "most"),
