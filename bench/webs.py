@@ -64,7 +64,7 @@ def real(name: str = "real", small_hosts: int = 0) -> Iterator[Web]:
     """
     if not shutil.which("nginx"):
         raise Missing("nginx is not installed: apt-get install nginx-light")
-    public = _unpacked(home() / "public.tar.zst")
+    public = unpacked()
     port = _free_port()
     with tempfile.TemporaryDirectory(prefix="thresher-web-") as run:
         command = [sys.executable, str(public / "serve"), "--run", run, "--port", str(port)]
@@ -102,7 +102,9 @@ def _asks_for_delay(robots: Path) -> bool:
     return robots.exists() and b"crawl-delay" in robots.read_bytes().lower()
 
 
-def _unpacked(archive: Path) -> Path:
+def unpacked() -> Path:
+    """The recorded web as files, unpacked on first use. Raises Missing where it cannot be had."""
+    archive = home() / "public.tar.zst"
     target = CACHE / "web"
     public = target / "public"
     if not public.exists():

@@ -1,0 +1,273 @@
+"""What a page, a URL and a host cost: for planning a large crawl, and for the web on which crawls go on paper.
+
+python -m bench.costs [--only links,seen,queue,hosts,calls] [--urls 1000000]
+
+links: how many links pages of the recorded web have, where they lead, how many are on every page of a host, and the
+bytes of one in a letter between shards. seen, queue, hosts: bytes on disk and in memory, and how long it takes to
+open them again. URLs are those of the recorded web, with a number in each, so that there are enough of them. calls:
+processor time of a call from one actor of Ray to another, with next to nothing in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import itertools
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bench.measure import emit, say
+from bench.webs import Missing, unpacked
+from thresher.config import Policy, Scope
+from thresher.crawl.frontier import Frontier
+from thresher.crawl.guide import guided
+from thresher.crawl.learned.layout import HINTS, MARK
+from thresher.crawl.scope import Gate
+from thresher.crawl.seen import BloomFilter, Keys, Seen
+from thresher.crawl.state import State
+from thresher.crawl.yields import Yields
+from thresher.page import Candidate, Link, Reply
+from thresher.read.reader import read
+from thresher.url import domain, host, key
+
+SAMPLE = 80  # pages of a host
+FEWEST = 20  # pages that tell what stands on every page of a host
+PORTION = 10_000  # URLs between two commits
+URLS_OF_HOST = 100
+HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+CALLS = 4_000
+AT_ONCE = 20  # calls that wait for their answers
+KINDS = ("links", "seen", "queue", "hosts", "calls")
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.costs", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--only", default=",".join(KINDS))
+    parser.add_argument("--urls", type=int, default=1_000_000)
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # measured in this process
+    asked = parser.parse_args()
+    for kind in asked.only.split(","):
+        if asked.here:
+            emit({"name": kind, **MEASURES[kind](asked.urls)})
+            continue
+        say(kind)
+        # Each in a process of its own: memory that one has left behind would count for the next.
+        command = [sys.executable, "-m", "bench.costs", "--here", "--only", kind, "--urls", str(asked.urls)]
+        subprocess.run(command, check=True)
+
+
+def _links(_: int) -> dict[str, Any]:
+    """Links of pages of the recorded web."""
+    try:
+        sites = unpacked() / "sites"
+    except Missing as reason:
+        return {"skipped": str(reason)}
+    counts: Counter[str] = Counter()
+    menus, sizes = [], []
+    for site in sorted(sites.iterdir()):
+        inside: Counter[bytes] = Counter()
+        out: Counter[bytes] = Counter()
+        pages = 0
+        for url, links in _pages(site):
+            pages += 1
+            for link in links:
+                where = _whereto(link.url, site.name)
+                counts[where] += 1
+                counts["out_to_front"] += where == "out" and link.url.count("/") == 3 and link.url[-1] == "/"
+                (out if where == "out" else inside)[key(link.url)] += 1
+                if where == "out":
+                    sizes.append(len(_encode(_candidate(link.url, url))))
+        counts["pages"] += pages
+        if pages >= FEWEST:
+            menus.append([sum(times > pages / 2 for times in each.values()) for each in (inside, out)])
+    pages = counts.pop("pages")
+    return {
+        "pages": pages,
+        **{f"{where}_per_page": count / pages for where, count in counts.items()},
+        "menu_inside": statistics.mean(menu[0] for menu in menus),
+        "menu_out": statistics.mean(menu[1] for menu in menus),
+        "candidate_bytes": statistics.mean(sizes),
+    }
+
+
+def _pages(site: Path) -> Iterator[tuple[str, list[Link]]]:
+    """Some pages of a host with those links that a crawl may follow."""
+    files = sorted(file for file in site.rglob("*.htm*") if file.is_file())
+    gate = Gate(Scope())
+    for file in random.Random(1).sample(files, min(SAMPLE, len(files))):
+        url = f"https://{site.name}/{file.relative_to(site).as_posix()}"
+        page = read(Reply(url, 200, HEADERS, file.read_bytes(), 0.0, 0.1, "192.0.2.1"))
+        if page.kind == "html":
+            followed = [link for link in page.links if "nofollow" not in link.rel]
+            yield url, [link for link in followed if gate.admits(link.url, site.name)]
+
+
+def _whereto(url: str, source: str) -> str:
+    target = host(url)
+    if target == source:
+        return "inside"
+    return "next_door" if domain(target) == domain(source) else "out"
+
+
+def _candidate(url: str, source: str) -> Candidate:
+    return Candidate(url, source, "page", 3, 0.125, hints=bytes(range(HINTS + MARK)))
+
+
+def _seen(urls: int) -> dict[str, Any]:
+    """URLs that were ever queued."""
+    dice = random.Random(1)
+    with tempfile.TemporaryDirectory(prefix="thresher-bench-") as directory:
+        state = State(Path(directory))
+        seen, bloom = Seen(state), BloomFilter()
+        started = time.process_time()
+        for _ in range(0, urls, PORTION):
+            seen.add([dice.randbytes(16) for _ in range(PORTION)])
+            state.commit()
+        spent = time.process_time() - started
+        bloom_steps = {}
+        for number in range(0, 32 * urls, PORTION):
+            bloom.add(_random_keys(dice, PORTION))
+            if number + PORTION in (urls, 8 * urls, 32 * urls):
+                bloom_steps[f"filter_bytes_of_{(number + PORTION) // 10**6}M"] = bloom.bytes / (
+                    number + PORTION
+                )
+        disk = _closed(state, directory)
+        started_wall, started = time.perf_counter(), time.process_time()
+        state = State(Path(directory))
+        Seen(state)
+        opened, opened_wall = time.process_time() - started, time.perf_counter() - started_wall
+        state.close()
+    return {
+        "urls": urls,
+        "disk_bytes": disk / urls,
+        **bloom_steps,
+        "add_us": 1e6 * spent / urls,
+        "open_s_per_million": opened_wall * 1e6 / urls,
+        "open_cpu_s_per_million": opened * 1e6 / urls,
+    }
+
+
+def _random_keys(dice: random.Random, count: int) -> Keys:
+    return np.frombuffer(dice.randbytes(16 * count), np.uint64).reshape(-1, 2)
+
+
+def _queue(urls: int) -> dict[str, Any]:
+    """URLs that wait, a hundred to a host."""
+    return _frontier(urls, urls // URLS_OF_HOST)
+
+
+def _hosts(urls: int) -> dict[str, Any]:
+    """Hosts with two URLs that wait."""
+    return _frontier(urls // 5, urls // 10)
+
+
+def _frontier(urls: int, hosts: int) -> dict[str, Any]:
+    patterns = _url_pairs()
+    with tempfile.TemporaryDirectory(prefix="thresher-bench-") as directory:
+        state = State(Path(directory))
+        guide, turns = guided(Policy(), "cs", state, Yields(state), random.Random(1))
+        frontier = Frontier(state, lambda: 0.0, guide, turns)
+        before = _resident()
+        for first in range(0, urls, PORTION):
+            frontier.add(guide.given([_numbered(n, hosts, patterns) for n in range(first, first + PORTION)]))
+            frontier.flush()
+            state.commit()
+            frontier.committed()
+        grown = _resident() - before
+        disk = _closed(state, directory)
+        del frontier
+        gc.collect()
+        state = State(Path(directory))
+        guide, turns = guided(Policy(), "cs", state, Yields(state), random.Random(1))
+        started, started_wall = time.process_time(), time.perf_counter()
+        Frontier(state, lambda: 0.0, guide, turns)
+        opened, opened_wall = time.process_time() - started, time.perf_counter() - started_wall
+        state.close()
+    return {
+        "urls": urls,
+        "hosts": hosts,
+        "disk_bytes_per_url": disk / urls,
+        "memory_bytes_per_host": grown / hosts,
+        "memory_mb": grown / 1e6,
+        "open_s_per_million_hosts": opened_wall * 1e6 / hosts,
+        "open_cpu_s_per_million_hosts": opened * 1e6 / hosts,
+    }
+
+
+def _calls(_: int) -> dict[str, Any]:
+    """Questions of one actor to another."""
+    import ray
+
+    class Actor:
+        async def answer(self, question: bytes) -> float:
+            return float(len(question))
+
+        async def ask(self, other: Any) -> None:
+            for _ in range(CALLS // AT_ONCE):
+                await asyncio.gather(*(other.answer.remote(b"192.0.2.1") for _ in range(AT_ONCE)))
+
+        async def cpu_seconds(self) -> float:
+            return time.process_time()
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    made = ray.remote(num_cpus=0.1)(Actor)
+    pair = [made.remote(), made.remote()]
+    ray.get(pair[0].ask.remote(pair[1]))  # who calls for the first time has to get to know the other
+    before = ray.get([actor.cpu_seconds.remote() for actor in pair])
+    ray.get(pair[0].ask.remote(pair[1]))
+    after = ray.get([actor.cpu_seconds.remote() for actor in pair])
+    ray.shutdown()
+    asker, answerer = (1e3 * (late - early) / CALLS for early, late in zip(before, after, strict=True))
+    return {"asker_cpu_ms": asker, "answerer_cpu_ms": answerer}
+
+
+def _url_pairs() -> list[tuple[str, str]]:
+    """Paths of links and of the pages they stand on."""
+    sites = unpacked() / "sites"
+    pairs = (
+        ("/" + link.url.split("/", 3)[-1], "/" + url.split("/", 3)[-1])
+        for site in sorted(sites.iterdir())
+        for url, links in itertools.islice(_pages(site), 8)
+        for link in links
+    )
+    return list(dict.fromkeys(pairs))
+
+
+def _numbered(number: int, hosts: int, patterns: list[tuple[str, str]]) -> Candidate:
+    dice = random.Random(number)
+    path, source = patterns[dice.randrange(len(patterns))]
+    at = f"https://www.host-{dice.randrange(hosts)}.cz"
+    return _candidate(f"{at}{path}{'&' if '?' in path else '?'}n={dice.getrandbits(32)}", at + source)
+
+
+def _closed(state: State, directory: str) -> int:
+    """Bytes on disk once all is in its place."""
+    state.compact()
+    state.close()
+    return sum(file.stat().st_size for file in Path(directory).iterdir())
+
+
+def _resident() -> int:
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+MEASURES = {"links": _links, "seen": _seen, "queue": _queue, "hosts": _hosts, "calls": _calls}
+
+if __name__ == "__main__":
+    main()
