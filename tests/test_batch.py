@@ -40,13 +40,14 @@ TEXTS = [["one", "two", "three"], ["four", "two", "five"], ["six", "one", "seven
 
 
 class Here:
-    """An engine that does everything here and now, and counts it."""
+    """An engine that does everything here and now, in order or backwards, and counts it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, backwards: bool = False) -> None:
         self.calls: list[Call] = []
+        self._step = -1 if backwards else 1
 
     def run(self, calls: list[Call]) -> Iterator[Ended]:
-        for number, call in enumerate(calls):
+        for number, call in list(enumerate(calls))[:: self._step]:
             self.calls.append(call)
             yield perform(number, call)
 
@@ -124,13 +125,14 @@ def test_every_step_keeps_the_contract(corpus: Path, name: str) -> None:
     engine = Here()
     again = process(corpus, engine)
     assert engine.calls == [] and again.steps[-1].outputs == first.steps[-1].outputs
-    # The same work elsewhere gives the same bytes.
+    # The same work elsewhere, in another order, gives the same bytes.
     other = corpus / "other"
     other.mkdir()
     for number, some in enumerate(TEXTS):
         write_shard(other, number, some)
     recipe(other, {"step": name})
-    assert [step.outputs for step in process(other, Here()).steps] == [step.outputs for step in first.steps]
+    second = process(other, Here(backwards=True))
+    assert [step.outputs for step in second.steps] == [step.outputs for step in first.steps]
 
 
 def test_of_equal_texts_the_first_in_the_corpus_stays(corpus: Path) -> None:

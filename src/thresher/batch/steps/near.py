@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import pyarrow as pa
 from msgspec import Meta
@@ -17,7 +17,7 @@ from thresher.batch.code import digest_of_room
 from thresher.batch.paragraphs import left, paragraphs
 from thresher.batch.pieces import Output
 from thresher.batch.steps import ranges
-from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.batch.steps.plans import Parameters, Plan, Stages, Work
 from thresher.batch.steps.ranges import FILE, Figures, files, gathering, task
 
 _HERE = "thresher.batch.steps.near"
@@ -37,8 +37,28 @@ def plan(work: Work) -> Plan:
     scattered = yield [task(_HERE, "scatter", (shard,), words, memory=memory) for shard in work.shards]
     if not scattered:
         return []
+    states, advanced, first_blocks = yield from decisions(scattered, share, memory)
+    return (
+        yield [
+            task(_HERE, "leave_out", (shard, runs, state, *advanced), block=block)
+            for shard, runs, state, block in zip(work.shards, scattered, states, first_blocks, strict=True)
+        ]
+    )
+
+
+class Decided(NamedTuple):
+    """All paragraphs are decided: `conclude` tells how, from a shard's state and what was decided last."""
+
+    states: list[Output]
+    advanced: list[Output]  # one, or none
+    first_blocks: list[int]  # the number in the corpus of the first block of each shard
+
+
+def decisions(scattered: Sequence[Output], share: float, memory: int) -> Stages[Decided]:
+    """Decide all paragraphs of shards whose runs were scattered, round by round, as `near/rounds` tells."""
     (layout,) = yield [task(_HERE, "lay_out", scattered, memory=memory)]
-    first_blocks, room = layout.report["first_blocks"], layout.report["room"]
+    first_blocks: list[int] = layout.report["first_blocks"]
+    room: int = layout.report["room"]
     parts = yield gathering(scattered, layout, memory)
     states = yield [task(_HERE, "begin", (one,), share=share) for one in scattered]
     undecided = _sum(states, "undecided")
@@ -54,12 +74,7 @@ def plan(work: Work) -> Plan:
         if undecided and (_sum(parts, "entries") <= room or 2 * undecided > before):
             advanced = yield [task(_HERE, "advance", (*parts, *states), parts=len(parts), room=room)]
             undecided -= _sum(advanced, "decided")
-    return (
-        yield [
-            task(_HERE, "leave_out", (shard, runs, state, *advanced), block=block)
-            for shard, runs, state, block in zip(work.shards, scattered, states, first_blocks, strict=True)
-        ]
-    )
+    return Decided(states, advanced, first_blocks)
 
 
 def _sum(outputs: Sequence[Output], name: str) -> int:
