@@ -34,3 +34,16 @@ def hang() -> None:
 
 def number_of_process() -> int:
     return os.getpid()
+
+
+def pause_node_once(mark: str, number: int) -> int:
+    """Stops the node that it runs on, as if that hung, the first time, and leaves the numbers of its processes."""
+    try:
+        place = os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    except FileExistsError:
+        return number
+    os.write(place, f"{os.getppid()} {os.getpid()}".encode())
+    os.close(place)
+    os.kill(os.getppid(), signal.SIGSTOP)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return number
