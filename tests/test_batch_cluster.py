@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from test_batch import TEXTS, Here, made, recipe, write_shard
+from batch_corpora import TEXTS, Here, made, recipe, write_shard
 from thresher.batch.run import process
 from thresher.engine.calls import Call, Engine
 from thresher.engine.cluster import Cluster

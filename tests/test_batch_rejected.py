@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 import thresher
+from batch_corpora import Here, made
 from invariants import SETTINGS, start
-from test_batch import Here, made
 from thresher.batch.results import processed
 from thresher.batch.run import Poisoned, process
 from thresher.config import ConfigError, Judging, Polite, dump, load

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from test_batch import Here, recipe
+from batch_corpora import Here, recipe
 from thresher.batch import shards
 from thresher.batch.paragraphs import left
 from thresher.batch.pieces import Pieces
