@@ -10,6 +10,7 @@ import pytest
 
 import thresher
 from batch_corpora import TEXTS, Here, made, recipe, small_corpus, texts, write_shard
+from thresher.batch import shards
 from thresher.batch.dry import dry_run
 from thresher.batch.near.paragraphs import drop
 from thresher.batch.pieces import Pieces
@@ -116,6 +117,32 @@ def test_what_is_left_is_indexed_and_the_index_follows(corpus: Path) -> None:
     assert [one.step for one in dry_run(corpus)] == ["index"]
     assert made(process(corpus, Here())) == {"index": 1}
     assert thresher.open(corpus).index.documents == 7
+
+
+def test_documents_that_have_less_of_their_own_are_of_lower_quality(tmp_path: Path) -> None:
+    tales = [
+        " ".join(f"the {animal} {number} went over hill and dale" for number in range(20))
+        for animal in ("fox", "cat", "owl", "dog", "cow")
+    ]
+    texts = [f"{tales[0]}\n{tales[1]}", f"{tales[2]}\n{tales[0]}", f"{tales[3]}\n{tales[4]}"]
+    plain, sifted = tmp_path / "plain", tmp_path / "sifted"
+    for directory, steps in ((plain, []), (sifted, [{"step": "near_duplicates"}])):
+        directory.mkdir()
+        write_shard(directory, 0, texts)
+        recipe(directory, *steps, {"step": "index", "annotator": "plain"})
+    process(plain, Here())
+    assert animals(plain) == ["fox", "owl", "dog"], "all of one quality, in the order in which they came"
+    (left,) = process(sifted, Here()).result
+    assert animals(sifted) == ["fox", "dog", "owl"]
+    (batch,) = shards.batches(sifted / left, ["repeated"])
+    half = len(tales[0]) / len(tales[0] + tales[2])
+    assert batch.column(0).to_pylist() == [0.0, pytest.approx(half), 0.0]
+
+
+def animals(directory: Path) -> list[str]:
+    """The second word of every document, in the order of the index."""
+    lines = thresher.open(directory).ask("kwic", "<doc> [] []", context=0).records()
+    return [str(line["match"]).split()[1] for line in lines]
 
 
 def test_a_step_of_a_users_own_has_parameters(corpus: Path) -> None:

@@ -138,5 +138,5 @@ def _joined(batch: pa.RecordBatch, stays: Sequence[int], made: dict[int, tuple[A
     if not stays:
         return now
     order = pa.array([*stays, *made]).cast(pa.int64())
-    both = pa.Table.from_batches([batch.take(pa.array(stays, pa.int64())).cast(DOCS), now])
+    both = pa.Table.from_batches([batch.select(DOCS.names).take(pa.array(stays, pa.int64())).cast(DOCS), now])
     return both.take(pc.sort_indices(order)).combine_chunks().to_batches()[0]

@@ -6,6 +6,7 @@ What is done, and why it is exact, is told in `batch/near`; here its work is cut
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -31,7 +32,10 @@ class NearDuplicates(Parameters, frozen=True):
 
 
 def plan(work: Work) -> Plan:
-    """Drop paragraphs most of whose runs of seven words stand in earlier paragraphs that are kept."""
+    """Drop paragraphs most of whose runs of seven words stand in earlier paragraphs that are kept.
+
+    How much of a document is dropped is told with it: one that has less of its own is of lower quality.
+    """
     memory, share = work.parameters.memory, work.parameters.share
     words = (digest_of_room("read/runs.py"), digest_of_room("read/scan/words.py"))
     scattered = yield [task(_HERE, "scatter", (shard,), words, memory=memory) for shard in work.shards]
@@ -160,7 +164,28 @@ def leave_out(out: Path, inputs: Sequence[Path], *, block: int) -> Figures:
 
 def _left(shard: Path, flags: Iterator[list[bool]]) -> Iterator[pa.RecordBatch]:
     for batch in shards.batches(shard):
-        yield left(batch, [[not gone for gone in next(flags)] for _ in range(batch.num_rows)])
+        stays = [[not gone for gone in next(flags)] for _ in range(batch.num_rows)]
+        yield left(_with_repeated(batch, stays), stays)
+
+
+def _with_repeated(batch: pa.RecordBatch, stays: Sequence[Sequence[bool]]) -> pa.RecordBatch:
+    """Documents with the share of each that is left out; what was left out before counts, too."""
+    name = shards.REPEATED.name
+    is_there = name in batch.schema.names
+    before = batch.column(name).to_pylist() if is_there else [None] * batch.num_rows
+    texts = batch.column("text").to_pylist()
+    shares = [
+        1.0 - (1.0 - (known or 0.0)) * _kept_share(paragraphs(text), flags)
+        for known, text, flags in zip(before, texts, stays, strict=True)
+    ]
+    others = batch.drop_columns([name]) if is_there else batch
+    return others.append_column(shards.REPEATED, pa.array(shares, shards.REPEATED.type))
+
+
+def _kept_share(texts: Sequence[str], stays: Sequence[bool]) -> float:
+    """Of the letters of paragraphs."""
+    letters = sum(map(len, texts))
+    return sum(map(len, compress(texts, stays))) / letters if letters else 1.0
 
 
 def _told(out: Path, name: str) -> Figures:
