@@ -20,12 +20,13 @@ nodes = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Ray leaves pipes of its processes open
 
 
-# Ray's own patience with a node that does not answer is about a minute.
+# Ray's own patience with a node that does not answer is about a minute. Less than this, and a busy machine loses
+# nodes that are well.
 IMPATIENT = {
-    "health_check_initial_delay_ms": 500,
-    "health_check_period_ms": 300,
-    "health_check_timeout_ms": 1_000,
-    "health_check_failure_threshold": 3,
+    "health_check_initial_delay_ms": 1_000,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 2_500,
+    "health_check_failure_threshold": 4,
 }
 
 
@@ -75,9 +76,7 @@ def test_a_node_that_hangs_ends_its_calls_and_no_others(engine: Engine, tmp_path
     finally:
         for process in map(int, mark.read_text().split()):
             os.kill(process, signal.SIGKILL)
-    faults = [one.fault for one in ended if one.fault]
-    assert faults == ["its node died, or cannot be reached"]
-    assert [one.result for one in ended if not one.fault] == [one.number for one in ended if not one.fault], (
-        "all others gave their results"
-    )
-    assert len(ended) == len(calls)
+    assert [one.number for one in ended] == list(range(8)), "each is told of once"
+    (lost,) = (one for one in ended if one.fault)
+    assert lost.fault == "its node died, or cannot be reached"
+    assert all(one.result == one.number for one in ended if one is not lost)

@@ -58,7 +58,10 @@ class Cluster:
             ray.init(address or "local", **options)
         except (ConnectionError, ValueError, RuntimeError) as fault:
             raise ConfigError(f"there is no Ray cluster at {address or 'this machine'}: {fault}") from None
-        self._perform = ray.remote(max_retries=0, num_returns="streaming")(_placed)
+        # What it tells must be heard before it goes on: a call that has not told its node has not begun.
+        self._perform = self._ray.remote(
+            max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
+        )(_placed)
 
     def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
         waiting = iter(enumerate(calls))
