@@ -9,8 +9,9 @@ BENCH  := crawl
 demo: $(VENV)/.installed
 	$(BIN)/thresher demo demo-corpus
 
+# A process for each processor; the tests of a file are run by one of them, in order.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

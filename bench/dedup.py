@@ -84,7 +84,9 @@ def make(path: Path, words: int) -> tuple[list[str], list[int]]:
             for text in english.paragraphs(key, DOCUMENT_CHARACTERS):
                 document.append((NEW, text))
                 if known and dice.random() < SHARES[CHANGED] / (1 - sum(SHARES.values())):
-                    document.append((CHANGED, changed(dice.choice(known), english.words, dice)))
+                    document.append(
+                        (CHANGED, changed(dice.choice(known), english.words, dice, CHANGED_WORDS))
+                    )
                 if known and dice.random() < SHARES[COPIED] / (1 - sum(SHARES.values())):
                     document.append((COPIED, dice.choice(known)))
             for kind, text in document:
@@ -100,9 +102,9 @@ def make(path: Path, words: int) -> tuple[list[str], list[int]]:
     return kinds, lengths
 
 
-def changed(text: str, words: list[str], dice: random.Random) -> str:
-    """A text in which some words are others."""
-    return " ".join(dice.choice(words) if dice.random() < CHANGED_WORDS else word for word in text.split(" "))
+def changed(text: str, words: list[str], dice: random.Random, share: float) -> str:
+    """A text in which a share of the words, about, are others."""
+    return " ".join(dice.choice(words) if dice.random() < share else word for word in text.split(" "))
 
 
 def documents(path: Path) -> Iterator[list[str]]:
@@ -161,7 +163,8 @@ def resident(mark: str) -> int:
 def answer(name: str, path: Path) -> dict[str, Any]:
     """What a contender said."""
     if name == "datasketch":
-        command = [peers_python(), ROOT / "bench" / "peers" / "datasketch_paragraphs.py", path]
+        peer = ROOT / "bench" / "peers" / "datasketch_minhash.py"
+        command = [peers_python(), peer, path, "paragraphs", "0.5"]
     else:
         command = [sys.executable, "-m", "bench.dedup", "--contender", name, "--path", path]
     found: dict[str, Any] = json.loads(run(command).output)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from test_batch import TEXTS, Here, made, recipe, write_shard
+from batch_corpora import TEXTS, Here, made, recipe, write_shard
 from thresher.batch.run import process
-from thresher.engine.calls import Engine
+from thresher.engine.calls import Call, Engine
 from thresher.engine.cluster import Cluster
 
 nodes = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
@@ -19,12 +20,23 @@ nodes = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Ray leaves pipes of its processes open
 
 
+# Ray's own patience with a node that does not answer is about a minute. Less than this, and a busy machine loses
+# nodes that are well.
+IMPATIENT = {
+    "health_check_initial_delay_ms": 1_000,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 2_500,
+    "health_check_failure_threshold": 4,
+}
+
+
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """A cluster of three nodes on this machine, of which the first does no work."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    cluster = nodes.Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": IMPATIENT}
+    cluster = nodes.Cluster(initialize_head=True, head_node_args=head)
     for _ in range(2):
         cluster.add_node(num_cpus=1)
     made = Cluster(cluster.address)
@@ -52,3 +64,19 @@ def test_a_node_that_is_killed_changes_nothing(engine: Engine, tmp_path: Path) -
     undisturbed = process(corpora[1], Here())
     assert [step.outputs for step in disturbed.steps] == [step.outputs for step in undisturbed.steps]
     assert made(process(corpora[0], engine)) == {}
+
+
+def test_a_node_that_hangs_ends_its_calls_and_no_others(engine: Engine, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    calls = [
+        Call("engine_calls:pause_node_once", {"mark": str(mark), "number": number}) for number in range(8)
+    ]
+    try:
+        ended = sorted(engine.run(calls), key=lambda one: one.number)
+    finally:
+        for process in map(int, mark.read_text().split()):
+            os.kill(process, signal.SIGKILL)
+    assert [one.number for one in ended] == list(range(8)), "each is told of once"
+    (lost,) = (one for one in ended if one.fault)
+    assert lost.fault == "its node died, or cannot be reached"
+    assert all(one.result == one.number for one in ended if one is not lost)

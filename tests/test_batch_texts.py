@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from test_batch import Here, recipe
+from batch_corpora import Here, recipe
 from thresher.batch import shards
 from thresher.batch.paragraphs import left
 from thresher.batch.pieces import Pieces
@@ -95,6 +95,14 @@ def test_pages_read_again_by_the_same_reader_are_the_same(tmp_path: Path) -> Non
     (shard,) = (tmp_path / "docs").glob("*.parquet")
     assert result(tmp_path, run).equals(pa.Table.from_batches(shards.batches(shard)))
     assert run.steps[-1].report == {"documents": 3, "read": 2, "without_raw_page": 1, "dropped": {}}
+
+
+def test_pages_can_be_read_again_behind_a_step_that_tells_more_of_them(tmp_path: Path) -> None:
+    make(tmp_path)
+    configure(tmp_path, {"step": "near_duplicates", "share": 1}, {"step": "reread"})
+    (shard,) = (tmp_path / "docs").glob("*.parquet")
+    expected = pa.Table.from_batches(shards.batches(shard))
+    assert result(tmp_path, process(tmp_path, Here())).equals(expected)
 
 
 def test_pages_read_again_have_the_text_that_is_read_today(tmp_path: Path) -> None:

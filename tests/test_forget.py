@@ -21,8 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thresher
+from batch_corpora import Here
 from invariants import SETTINGS, check_raw, start
-from test_batch import Here
 from thresher.batch.run import process
 from thresher.config import ConfigError
 from thresher.config import load as load_config

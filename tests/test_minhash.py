@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thresher.batch.near.conclude import Lost, dropped, report
+from thresher.batch.near.documents import drop
 from thresher.batch.near.files import Arrays, NearFault, number, writing
-from thresher.batch.near.minhash import (
-    PLACES,
-    SURE,
-    bands,
-    cluster,
-    conclude,
-    drop,
-    resolve,
-    sign,
-)
-from thresher.batch.near.rounds import Piece
+from thresher.batch.near.minhash import PLACES, SURE, bands, cluster, conclude, sign
+from thresher.batch.steps.plans import followed
+from thresher.batch.steps.ranges import FILE, as_output
+from thresher.batch.steps.similar import clustering
 from thresher.lab.toyweb.words import vocabulary
 from thresher.read.runs import hashed
 
@@ -44,12 +37,10 @@ def corpus() -> tuple[list[list[str]], list[bool]]:
     return [document for document, _ in told], [is_copy for _, is_copy in told]
 
 
-def backwards(do: Callable[[Piece], None], pieces: Iterable[Piece]) -> list[None]:
-    return [do(piece) for piece in reversed(list(pieces))]
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def clusters_of(signed: list[Path], counts: list[int], folder: Path) -> Path:
+    return (
+        followed(clustering([as_output(path) for path in signed], counts, 0.8, 1 << 14), folder).path / FILE
+    )
 
 
 def test_of_documents_that_are_nearly_the_same_the_first_stays() -> None:
@@ -86,20 +77,16 @@ def test_any_documents_have_an_answer_and_exact_copies_go(documents: list[list[s
     assert found[len(documents) :] == has_runs
 
 
-def test_who_does_the_pieces_makes_no_difference_and_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+def test_a_report_tells_which_documents_go_and_of_which_host(tmp_path: Path) -> None:
     documents, copies = corpus()
     signed = [tmp_path / "signed-1", tmp_path / "signed-2"]
-    sign(documents[:90], signed[0])
-    sign(documents[90:], signed[1])
-    resolve(signed, tmp_path / "one", memory=1 << 14)
-    clusters = resolve(signed, tmp_path / "two", memory=1 << 14, map=backwards)
-    assert tree(tmp_path / "one") == tree(tmp_path / "two")
-    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "two").rglob("*")}
-    resolve(signed, tmp_path / "two", memory=1 << 14)
-    assert times == {path: path.stat().st_mtime_ns for path in (tmp_path / "two").rglob("*")}
+    sign(documents[:90], signed[0] / FILE)
+    sign(documents[90:], signed[1] / FILE)
+    clusters = clusters_of(signed, [90, len(documents) - 90], tmp_path)
     outputs = [tmp_path / "gone-1", tmp_path / "gone-2"]
-    conclude(signed[0], outputs[0], clusters)
-    conclude(signed[1], outputs[1], clusters, first_document=90, hosts=["a.example"] * len(documents[90:]))
+    conclude(signed[0] / FILE, outputs[0], clusters)
+    hosts = ["a.example"] * len(documents[90:])
+    conclude(signed[1] / FILE, outputs[1], clusters, first_document=90, hosts=hosts)
     assert [gone for path in outputs for (gone,) in dropped(path)] == copies
     total = report(outputs).total
     assert (total.documents, total.emptied) == (len(documents), sum(copies))
@@ -118,7 +105,7 @@ def test_clusters_are_the_parts_that_pairs_connect(
         (max(both), min(both)) for both in ([dice.randrange(documents) for _ in "ab"] for _ in range(many))
     )
     folder = tmp_path_factory.mktemp("clusters")
-    with writing(folder / "matched", "test") as writer:
+    with writing(folder / "matched") as writer:
         place = writer.put(np.array([later << 32 | earlier for later, earlier in pairs], np.uint64))
         writer.name("places", np.array([place, len(pairs)], np.int64))
     cluster([folder / "matched"], folder / "clusters", documents=documents)
@@ -143,11 +130,11 @@ def test_what_cannot_be_is_refused_with_the_cure(tmp_path: Path) -> None:
         NearFault, match=r"threshold = 1\.2 is not above 0 and at most 1; try threshold = 0\.8"
     ):
         bands(1.2)
-    sign([story(1)], tmp_path / "signed")
-    sign([story(1)] * 3, tmp_path / "others")
-    clusters = resolve([tmp_path / "signed"], tmp_path)
+    sign([story(1)], tmp_path / "signed" / FILE)
+    sign([story(1)] * 3, tmp_path / "others" / FILE)
+    clusters = clusters_of([tmp_path / "signed"], [1], tmp_path / "run")
     with pytest.raises(NearFault, match="delete it and run the step again"):
-        conclude(tmp_path / "others", tmp_path / "gone", clusters)
-    (tmp_path / "others").write_bytes(b"something else")
-    with pytest.raises(NearFault, match="others cannot be used"):
-        resolve([tmp_path / "others"], tmp_path)
+        conclude(tmp_path / "others" / FILE, tmp_path / "gone", clusters)
+    (tmp_path / "others" / FILE).write_bytes(b"something else")
+    with pytest.raises(NearFault, match=r"others/.* cannot be used"):
+        clusters_of([tmp_path / "others"], [3], tmp_path / "another run")

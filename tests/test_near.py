@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -16,14 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thresher.batch.near.conclude import Lost, Report, conclude, dropped, report
-from thresher.batch.near.files import Arrays, NearFault, is_made, number, writing
+from thresher.batch.near.files import Arrays, NearFault, number, writing
 from thresher.batch.near.gather import Range, plan
 from thresher.batch.near.paragraphs import drop
-from thresher.batch.near.rounds import Piece, Resolved, resolve
+from thresher.batch.near.rounds import begin
 from thresher.batch.near.scatter import scatter
+from thresher.batch.pieces import Output, Task
+from thresher.batch.steps.near import Decided, decisions
+from thresher.batch.steps.plans import Stages, followed
+from thresher.batch.steps.ranges import FILE, as_output
 from thresher.read.runs import LOOKED_AT, fates, hashed
 
 Documents = Sequence[Sequence[str]]
+Result = TypeVar("Result")
 TALES = [f"On day {day} we met {day + 2} hedgehogs under the old oak and fed them well." for day in range(9)]
 
 
@@ -44,18 +48,32 @@ def slow_drop(documents: Documents, share: float = 0.5) -> list[list[bool]]:
     return told
 
 
-def scattered(folder: Path, shards: Sequence[Documents], memory: int = 1 << 20) -> list[Path]:
-    paths = [folder / f"shard-{place}" for place in range(len(shards))]
-    for path, shard in zip(paths, shards, strict=True):
-        scatter(shard, path, memory=memory, source="test")
-    return paths
+def scattered(folder: Path, shards: Sequence[Documents], memory: int = 1 << 20) -> list[Output]:
+    found = [as_output(folder / f"shard-{place}") for place in range(len(shards))]
+    for one, shard in zip(found, shards, strict=True):
+        scatter(shard, one.path / FILE, memory=memory)
+    return found
 
 
-def concluded(paths: Sequence[Path], folder: Path, found: Resolved) -> list[Path]:
-    outputs = [folder / "concluded" / path.name for path in paths]
-    for path, output, state, block in zip(paths, outputs, found.states, found.first_blocks, strict=True):
-        conclude(path, output, state, found.advanced, first_block=block)
+def concluded(shards: Sequence[Output], folder: Path, found: Decided) -> list[Path]:
+    outputs = [folder / "concluded" / shard.path.name for shard in shards]
+    advanced = [one.path / FILE for one in found.advanced]
+    for shard, output, state, block in zip(shards, outputs, found.states, found.first_blocks, strict=True):
+        conclude(shard.path / FILE, output, state.path / FILE, *advanced, first_block=block)
     return outputs
+
+
+def watched(stages: Stages[Result], look: Callable[[list[Task], list[Output]], None]) -> Stages[Result]:
+    """Stages, at each of which somebody looks when its tasks are done."""
+    try:
+        tasks = next(stages)
+        while True:
+            made = yield tasks
+            look(tasks, made)
+            tasks = stages.send(made)
+    except StopIteration as ended:
+        found: Result = ended.value
+        return found
 
 
 def repetitive(seed: int, documents: int, letters: str = "abc") -> list[list[str]]:
@@ -101,11 +119,13 @@ def test_many_documents_in_many_partitions_and_rounds_are_decided_as_in_order(le
 
 def test_a_chain_in_which_every_decision_hangs_on_the_one_before_takes_few_rounds(tmp_path: Path) -> None:
     documents = chain(400)
-    paths = scattered(tmp_path, [documents[:150], documents[150:]], memory=1 << 16)
-    found = resolve(paths, tmp_path, share=0.4, memory=1 << 16)
-    told = [gone for path in concluded(paths, tmp_path, found) for gone in dropped(path)]
+    shards = scattered(tmp_path, [documents[:150], documents[150:]], memory=1 << 16)
+    functions: list[str] = []
+    stages = watched(decisions(shards, 0.4, 1 << 16), lambda tasks, _: functions.append(tasks[0].function))
+    found = followed(stages, tmp_path)
+    told = [gone for path in concluded(shards, tmp_path, found) for gone in dropped(path)]
     assert told == [[False], [True]] * 200
-    assert found.rounds < 60
+    assert 1 < functions.count("thresher.batch.steps.near:decide") < 60
 
 
 def test_exactly_half_is_not_more_than_half() -> None:
@@ -157,78 +177,22 @@ def test_documents_that_fail_leave_nothing_behind(tmp_path: Path) -> None:
 # How it is done
 
 
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def backwards(do: Callable[[Piece], None], pieces: Iterable[Piece]) -> list[None]:
-    return [do(piece) for piece in reversed(list(pieces))]
-
-
-def test_who_does_the_pieces_and_in_what_order_makes_no_difference_to_any_byte(tmp_path: Path) -> None:
+def test_the_files_of_every_stage_are_the_same_bytes_however_often_they_are_made(tmp_path: Path) -> None:
     documents = repetitive(5, 120)
-    paths = scattered(tmp_path, [documents[:50], documents[50:60], [], documents[60:]], memory=1 << 13)
-    resolve(paths, tmp_path / "one", memory=1 << 13)
-    resolve(paths, tmp_path / "two", memory=1 << 13, map=backwards)
-    with ThreadPoolExecutor(4) as pool:
-        resolve(paths, tmp_path / "three", memory=1 << 13, map=pool.map)
-    assert tree(tmp_path / "one") == tree(tmp_path / "two") == tree(tmp_path / "three")
-    assert sum(name.startswith("parts") for name in tree(tmp_path / "one")) > 4
+    parts = [documents[:50], documents[50:60], [], documents[60:]]
+    made: list[list[tuple[str, list[bytes]]]] = []
+    for name in ("one", "two"):
+        shards = scattered(tmp_path / name, parts, memory=1 << 13)
+        stages: list[tuple[str, list[bytes]]] = []
 
+        def look(tasks: list[Task], outputs: list[Output], stages: list[Any] = stages) -> None:
+            stages.append((tasks[0].function, [(one.path / FILE).read_bytes() for one in outputs]))
 
-def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_bytes_and_does_nothing_twice(
-    tmp_path: Path,
-) -> None:
-    documents = repetitive(7, 60)
-    paths = scattered(tmp_path, [documents[:30], documents[30:]], memory=1 << 14)
-    resolve(paths, tmp_path / "whole", memory=1 << 14)
-    whole = tree(tmp_path / "whole")
-    home = tmp_path / "killed"
-    done: list[Any] = []
-
-    def until_killed(do: Callable[[Piece], None], pieces: Iterable[Piece]) -> Iterator[None]:
-        for piece in pieces:
-            before = tree(home)
-            do(piece)
-            if tree(home) != before:
-                done.append(piece)
-                raise KeyboardInterrupt
-            yield
-
-    while True:
-        try:
-            resolve(paths, home, memory=1 << 14, map=until_killed)
-            break
-        except KeyboardInterrupt:
-            pass
-    assert tree(home) == whole
-    assert len(done) == len(whole)
-
-
-def test_another_share_decides_anew_and_gathers_nothing_anew(tmp_path: Path) -> None:
-    documents = repetitive(9, 80, "abcd")
-    paths = scattered(tmp_path, [documents])
-    before: dict[Path, int] = {}
-    for share in (0.5, 0.1, 0.9):
-        found = resolve(paths, tmp_path, share=share)
-        told = [gone for path in concluded(paths, tmp_path, found) for gone in dropped(path)]
-        assert told == slow_drop(documents, share)
-        parts = {path: path.stat().st_mtime_ns for path in (tmp_path / "parts").iterdir()}
-        assert parts == (before or parts)
-        before = parts
-
-
-def test_a_shard_is_not_read_again_if_nothing_changed(tmp_path: Path) -> None:
-    def unread() -> Iterator[list[str]]:
-        raise AssertionError
-        yield []
-
-    scatter([TALES], tmp_path / "shard", source="digest 1")
-    scatter(unread(), tmp_path / "shard", source="digest 1")
-    with pytest.raises(AssertionError):
-        scatter(unread(), tmp_path / "shard", source="digest 2")
-    assert is_made(tmp_path / "shard", f"scatter {1 << 30} digest 1")
-    assert list(tmp_path.iterdir()) == [tmp_path / "shard"]
+        followed(watched(decisions(shards, 0.5, 1 << 13), look), tmp_path / name)
+        made.append(stages)
+    assert made[0] == made[1]
+    gathered = dict(made[0])["thresher.batch.steps.ranges:gather"]
+    assert len(gathered) > 4
 
 
 @settings(max_examples=30)
@@ -236,8 +200,8 @@ def test_a_shard_is_not_read_again_if_nothing_changed(tmp_path: Path) -> None:
 def test_ranges_of_hashes_leave_none_out_and_none_overlap(
     tmp_path_factory: pytest.TempPathFactory, seed: int, memory: int
 ) -> None:
-    paths = scattered(tmp_path_factory.mktemp("plan"), [repetitive(seed, 20, "abcdefgh")])
-    ranges = plan(paths, memory)
+    (shard,) = scattered(tmp_path_factory.mktemp("plan"), [repetitive(seed, 20, "abcdefgh")])
+    ranges = plan([shard.path / FILE], memory)
     assert (ranges[0].low, ranges[-1].last) == (0, (1 << 64) - 1)
     assert all(one.last + 1 == other.low for one, other in pairwise(ranges))
     assert plan([], memory) == [Range(0, (1 << 64) - 1)]
@@ -248,18 +212,24 @@ def test_ranges_of_hashes_leave_none_out_and_none_overlap(
 
 def test_a_report_tells_what_goes_in_all_and_of_which_host(tmp_path: Path) -> None:
     shards = [[[TALES[0], "Short"], [TALES[5]]], [[TALES[0]], [TALES[5], "New words " * 9], ["Too short"]]]
-    paths = scattered(tmp_path, shards)
-    found = resolve(paths, tmp_path)
-    outputs = concluded(paths, tmp_path, found)
+    runs = scattered(tmp_path, shards)
+    found = followed(decisions(runs, 0.5, 1 << 20), tmp_path)
+    outputs = concluded(runs, tmp_path, found)
     total = Lost(documents=5, emptied=1, paragraphs=7, dropped=2, words=81, dropped_words=30)
     assert report(outputs) == Report(total)
-    conclude(paths[1], outputs[1], found.states[1], found.advanced, first_block=1, hosts=["a", "b", "b"])
+    made_of = (
+        runs[1].path / FILE,
+        outputs[1],
+        *(one.path / FILE for one in (found.states[1], *found.advanced)),
+    )
+    last = partial(conclude, *made_of, first_block=1)
+    last(hosts=["a", "b", "b"])
     lost_by_a = Lost(1, 1, 1, 1, 15, 15)
     lost_by_b = Lost(2, 0, 3, 1, 35, 15)
     assert report(outputs).hosts == {"a": lost_by_a, "b": lost_by_b}
     assert report([outputs[1]] * 2).hosts["b"] == lost_by_b + lost_by_b
     with pytest.raises(NearFault, match="3 documents and 1 hosts; give all or none"):
-        conclude(paths[1], outputs[1], found.states[1], found.advanced, first_block=1, hosts=["a"])
+        last(hosts=["a"])
 
 
 def test_settings_that_cannot_be_are_refused_with_the_cure(tmp_path: Path) -> None:
@@ -267,50 +237,64 @@ def test_settings_that_cannot_be_are_refused_with_the_cure(tmp_path: Path) -> No
         list(drop([TALES], memory=12))
     with pytest.raises(NearFault, match=r"share = 1\.5 is not between 0 and 1; try share = 0\.5"):
         list(drop([TALES], share=1.5))
-    paths = scattered(tmp_path, [[TALES]])
-    found = resolve(paths, tmp_path)
+    (shard,) = scattered(tmp_path, [[TALES]])
+    begin(shard.path / FILE, tmp_path / "state")
     with pytest.raises(NearFault, match=r"not all paragraphs of .* are decided"):
-        conclude(paths[0], tmp_path / "out", tmp_path / "round-0000" / found.states[0].name)
+        conclude(shard.path / FILE, tmp_path / "out", tmp_path / "state")
     with pytest.raises(NearFault, match="tells no number of undecided"):
-        number(paths[0], "undecided")
+        number(shard.path / FILE, "undecided")
 
 
 def test_a_damaged_file_is_told_or_does_no_more_harm_than_other_text(tmp_path: Path) -> None:
     dice = random.Random(4)
-    paths = scattered(tmp_path, [repetitive(1, 20), repetitive(2, 20)], memory=1 << 14)
-    home = tmp_path / "run"
+    shards = scattered(tmp_path / "whole", [repetitive(1, 20), repetitive(2, 20)], memory=1 << 14)
+    stages: list[int] = []
+    followed(watched(decisions(shards, 0.5, 1 << 14), lambda _, made: stages.append(len(made))), tmp_path)
     told = 0
-    for _ in range(150):
-        resolve(paths, home, memory=1 << 14)
-        stages = [*paths, *(path for stage in sorted(home.iterdir()) for path in sorted(stage.iterdir()))]
-        path = dice.choice([*paths, *stages])
-        whole = path.read_bytes()
-        place = dice.randrange(len(whole))
-        flipped = whole[:place] + bytes([whole[place] ^ (1 << dice.randrange(8))]) + whole[place + 1 :]
-        path.write_bytes(dice.choice([flipped, whole[:place]]))
-        for later in stages[stages.index(path) + 1 :]:
-            if later not in paths:
-                later.unlink()
+    for turn in range(100):
+        home = tmp_path / str(turn)
+        shards = scattered(home, [repetitive(1, 20), repetitive(2, 20)], memory=1 << 14)
+        damage = _Damage(dice, dice.randrange(-1, len(stages)))
+        damage.look([], shards)
         try:
-            concluded(paths, tmp_path, resolve(paths, home, memory=1 << 14))
+            found = followed(watched(decisions(shards, 0.5, 1 << 14), damage.look), home)
+            concluded(shards, home, found)
         except NearFault as fault:
             told += 1
-            assert str(path) in str(fault)
+            assert str(damage.path) in str(fault)
             assert "again" in str(fault)
-        path.write_bytes(whole)
     assert told > 20
+
+
+class _Damage:
+    """Flips a bit in a file of a stage, or cuts the file short; of stage -1 are those that there were before."""
+
+    def __init__(self, dice: random.Random, stage: int) -> None:
+        self._dice, self._left = dice, stage + 1
+        self.path = Path()
+
+    def look(self, _: Sequence[Task], outputs: Sequence[Output]) -> None:
+        if self._left == 0:
+            self.path = self._dice.choice(outputs).path / FILE
+            whole = self.path.read_bytes()
+            place = self._dice.randrange(len(whole))
+            flipped = bytes([whole[place] ^ (1 << self._dice.randrange(8))])
+            self.path.write_bytes(
+                self._dice.choice([whole[:place] + flipped + whole[place + 1 :], whole[:place]])
+            )
+        self._left -= 1
 
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     def fail(path: Path) -> None:
-        with writing(path, "a step") as writer:
+        with writing(path) as writer:
             writer.name("numbers", np.arange(9))
             raise OSError("no space left on device")
 
     with pytest.raises(OSError, match="no space"):
         fail(tmp_path / "file")
     assert not list(tmp_path.iterdir())
-    with writing(tmp_path / "file", "a step") as writer:
+    with writing(tmp_path / "file") as writer:
         writer.name("numbers", np.arange(9).reshape(3, 3))
         place = writer.put(np.arange(5, dtype=np.uint8))
     with Arrays(tmp_path / "file") as file:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from conftest import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -21,6 +23,7 @@ def block(language: str) -> str:
     return found[1]
 
 
+@pytest.mark.timeout(300)  # a dozen commands, where other tests may run beside them
 def test_the_command_line_session_and_the_python_session_run(tmp_path: Path) -> None:
     commands = [shlex.split(line[2:]) for line in block("console").splitlines() if line.startswith("$ ")]
     toyweb, *others = commands

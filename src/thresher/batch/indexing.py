@@ -37,7 +37,7 @@ def annotate(
     ready = None
     documents = 0
     with pq.ParquetWriter(out / FILE, _SCHEMA, compression="zstd") as writer:
-        for batch in shards.batches(inputs[0], NEEDED):
+        for batch in shards.batches(inputs[0], (*NEEDED, shards.REPEATED.name)):
             rows: list[tuple[Any, ...]] = []
             for key, page in zip(page_keys(batch, opted_out), batch.to_pylist(), strict=True):
                 if key is not None:

@@ -35,8 +35,9 @@ def run(
     language: str,
     reading: dict[str, Any],
     judging: dict[str, Any],
+    added: bool = False,
 ) -> dict[str, Any]:
-    """The documents of a shard as they are read today."""
+    """The documents of a shard as they are read today; of pages that were not kept, those that are added now."""
     figures: Counter[str] = Counter()
     again = _Again(
         open_corpus(directory),
@@ -54,7 +55,7 @@ def run(
         name: count for name, count in sorted(figures.items()) if name not in ("read", "without raw page")
     }
     kept = {"read": figures["read"], "without_raw_page": figures["without raw page"]}
-    return {"documents": documents, **kept, "dropped": dropped}
+    return {"documents": documents, **({"added": documents} if added else {}), **kept, "dropped": dropped}
 
 
 class _Again:
@@ -134,6 +135,8 @@ def _joined(batch: pa.RecordBatch, stays: Sequence[int], made: dict[int, tuple[A
     columns = zip(*made.values(), strict=True) if made else ([] for _ in DOCS)
     arrays = [column_array(list(column), field.type) for column, field in zip(columns, DOCS, strict=True)]
     now = pa.RecordBatch.from_arrays(arrays, schema=DOCS)
+    if not stays:
+        return now
     order = pa.array([*stays, *made]).cast(pa.int64())
-    both = pa.Table.from_batches([batch.take(pa.array(stays, pa.int64())).cast(DOCS), now])
-    return both.take(pc.sort_indices(order)).combine_chunks().to_batches()[0] if both.num_rows else now
+    both = pa.Table.from_batches([batch.select(DOCS.names).take(pa.array(stays, pa.int64())).cast(DOCS), now])
+    return both.take(pc.sort_indices(order)).combine_chunks().to_batches()[0]

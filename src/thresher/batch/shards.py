@@ -17,15 +17,21 @@ from thresher.store.tables import DOCS
 
 FILE = "docs.parquet"
 AT_ONCE = 512  # documents
+REPEATED = pa.field("repeated", pa.float64())  # share of a text that stood in earlier ones, and was left out
+KNOWN = pa.schema([*DOCS, REPEATED])  # documents as steps know them
 
 
 def batches(shard: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The documents of a shard, a file or a folder with one, some at a time; what it has not is null."""
+    """The documents of a shard, a file or a folder with one, some at a time; what it has not is null.
+
+    Without columns, all that it has; one that steps add, only where one did.
+    """
     path = shard / FILE if shard.is_dir() else shard
     try:
         with followed(path, pq.ParquetFile) as file:
             schema = file.schema_arrow if shard.is_dir() else DOCS
-            wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+            known = {field.name: field for field in (*KNOWN, *schema)}
+            wanted = schema if columns is None else pa.schema([known[name] for name in columns])
             present = [name for name in wanted.names if name in file.schema_arrow.names]
             for batch in file.iter_batches(AT_ONCE, columns=present):
                 yield aligned(batch, wanted)

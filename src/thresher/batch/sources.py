@@ -1,4 +1,4 @@
-"""Where shards come from: the files of a corpus's table of documents, each known by a digest of its bytes."""
+"""Where shards come from: the files of a corpus's tables, each known by a digest of its bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from thresher.store.corpus import Corpus
 from thresher.store.segments import read_stream
 from thresher.store.shards import followed
 
-DIGESTS = "digests.json"
 SNAPSHOT = "thresher.batch.sources:snapshot"
 
 
@@ -27,19 +26,25 @@ class Known(Struct, frozen=True):
     digest: str
 
 
-def sealed(corpus: Corpus, runs: Path) -> tuple[list[Output], list[Task]]:
-    """The documents of a corpus: files that never change, and the task that makes such a file of the last ones."""
-    known = _Digests(runs / DIGESTS)
-    found, open_ones = [], []
-    for path, length, *_ in corpus.files("docs"):
+def files(corpus: Corpus, table: str, runs: Path) -> list[tuple[Output, int | None]]:
+    """The files of a table that have rows, in order; of one that is still written, how many bytes count."""
+    known = _Digests(runs / f"digests-{table}.json")
+    found: list[tuple[Output, int | None]] = []
+    for path, length, *_ in corpus.files(table):
         if length is None:
-            found.append(Output(path, followed(path, known.digest)))
+            found.append((Output(path, followed(path, known.digest)), None))
         elif length:
             # What was committed of a stream never changes, so its name and length tell it apart.
-            stream = Output(path, f"{path.name}@{length}")
-            open_ones.append(Task(SNAPSHOT, (stream,), {"length": length}))
+            found.append((Output(path, f"{path.name}@{length}"), length))
     known.save()
-    return found, open_ones
+    return found
+
+
+def sealed(corpus: Corpus, runs: Path) -> tuple[list[Output], list[Task]]:
+    """The documents of a corpus: files that never change, and the task that makes such a file of the last ones."""
+    there = files(corpus, "docs", runs)
+    streams = [Task(SNAPSHOT, (file,), {"length": length}) for file, length in there if length is not None]
+    return [file for file, length in there if length is None], streams
 
 
 def snapshot(out: Path, inputs: Sequence[Path], *, length: int) -> dict[str, Any]:

@@ -89,6 +89,11 @@ class Politeness:
         self._remember(host, rules)
         return rules
 
+    def opt_outs(self, host: str) -> tuple[str, ...]:
+        """The uses by models that the host's robots.txt forbade when it was last had, however long ago."""
+        packed = self._hosts[host].robots
+        return parse(zstandard.decompress(packed)).opt_outs if packed else ()
+
     def _robots_retry(self, answer: Reply | Failure, failures: int) -> float:
         """A passing fault is tried again soon, a few times; then the host has to wait."""
         if failures >= self._settings.tries:

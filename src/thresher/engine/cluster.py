@@ -2,6 +2,10 @@
 
 Ray places calls on nodes and tells when one is lost. It never tries again by itself: whoever hands out calls
 decides that, and what they make is published so that a call that was run twice has done no harm.
+
+A node that is killed takes its connections with it, and Ray tells at once. One that hangs, or cannot be reached,
+keeps them: Ray's table of nodes has it as dead after about a minute, but whoever waits for a call there waits for
+ever. So a call first tells on which node it runs, and has ended with a fault when the table has that node as dead.
 """
 
 from __future__ import annotations
@@ -9,13 +13,32 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from thresher.config import ConfigError
 from thresher.engine.calls import Call, Ended, perform
 
 AHEAD = 2  # calls handed to Ray for each processor: one that is run, one that waits there
-LOOK = 1.0  # seconds between two looks at deadlines
+LOOK = 1.0  # seconds between two looks at deadlines and nodes
+
+
+@dataclass
+class _UnderWay:
+    """A call that was handed to Ray."""
+
+    number: int
+    call: Call
+    began: float
+    node: str = ""  # on which it runs; empty: it has not begun
+
+
+def _placed(number: int, call: Call) -> Iterator[str | Ended]:
+    """The node on which a call is run, and how it ended."""
+    import ray
+
+    yield ray.get_runtime_context().get_node_id()
+    yield perform(number, call)
 
 
 class Cluster:
@@ -35,31 +58,73 @@ class Cluster:
             ray.init(address or "local", **options)
         except (ConnectionError, ValueError, RuntimeError) as fault:
             raise ConfigError(f"there is no Ray cluster at {address or 'this machine'}: {fault}") from None
-        self._perform = ray.remote(max_retries=0)(perform)
-        self.started: list[str] = []  # where calls run that were started
-        self.suspects: set[str] = (
-            set()
-        )  # where some fell silent: Ray takes a while to think of a node as dead
         self.address: str = self.ray.util.get_node_ip_address()
+        self.started: list[str] = []  # the nodes of calls that were started, …
+        self.suspects: set[str] = set()  # … and those where one fell silent: Ray takes a minute to see that
+        # What it tells must be heard before it goes on: a call that has not told its node has not begun.
+        self._perform = self.ray.remote(
+            max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
+        )(_placed)
 
     def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
         waiting = iter(enumerate(calls))
-        under_way: dict[Any, tuple[int, Call, float]] = {}
+        under_way: dict[Any, _UnderWay] = {}  # by the streams of what they tell
+        looked, nodes = time.monotonic(), self._nodes()
         try:
             while True:
                 room = AHEAD * max(int(self.ray.cluster_resources().get("CPU", 1)), 1)
                 while len(under_way) < room and (handed := next(waiting, None)):
-                    number, call = handed
-                    under_way[self._perform.remote(number, call)] = (number, call, time.monotonic())
+                    under_way[self._perform.remote(*handed)] = _UnderWay(*handed, time.monotonic())
                 if not under_way:
                     return
                 ready, _ = self.ray.wait(list(under_way), num_returns=1, timeout=LOOK)
-                for reference in ready:
-                    yield self.ended(reference, *under_way.pop(reference))
-                yield from self._late(under_way)
+                for stream in ready:
+                    told = self._told(stream, under_way[stream])
+                    if isinstance(told, Ended):
+                        del under_way[stream]
+                        yield told
+                    else:
+                        under_way[stream].node = told
+                if time.monotonic() - looked >= LOOK:
+                    before, looked, nodes = nodes, time.monotonic(), self._nodes()
+                    yield from self._late(under_way)
+                    yield from self._lost(under_way, nodes, some_died=not before <= nodes)
         finally:
-            for reference in under_way:
-                self.ray.cancel(reference, force=True)
+            for stream in under_way:
+                self.ray.cancel(stream, force=True)
+
+    def _nodes(self) -> set[str]:
+        """The nodes that are alive."""
+        return {node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
+
+    def _told(self, stream: Any, one: _UnderWay) -> str | Ended:
+        """What a call tells next: where it runs, its answer, or that there will be none."""
+        try:
+            told: str | Ended = self.ray.get(next(stream))
+        except self.ray.exceptions.RayError as fault:
+            return _without_answer(one, _cause(fault))
+        return told
+
+    def _late(self, under_way: dict[Any, _UnderWay]) -> Iterator[Ended]:
+        """Calls that have had their time; how long one waited for its turn counts, too."""
+        now = time.monotonic()
+        for stream, one in list(under_way.items()):
+            if one.call.deadline and now - one.began > one.call.deadline:
+                del under_way[stream]
+                self.ray.cancel(stream, force=True)
+                yield _without_answer(one, f"it took longer than {one.call.deadline:.0f} s")
+
+    def _lost(self, under_way: dict[Any, _UnderWay], nodes: set[str], *, some_died: bool) -> Iterator[Ended]:
+        """Calls whose nodes have died. Those that had not begun may be on their way there: handed out anew."""
+        for stream, one in list(under_way.items()):
+            if one.node and one.node not in nodes:
+                yield _without_answer(one, "its node died, or cannot be reached")
+            elif not one.node and some_died:
+                under_way[self._perform.remote(one.number, one.call)] = one
+            else:
+                continue
+            del under_way[stream]
+            self.ray.cancel(stream, force=True)
 
     def start(self, call: Call) -> _Started:
         node = self._quietest_node()
@@ -77,24 +142,6 @@ class Cluster:
             raise ConfigError("the Ray cluster has no node with processors; start one: ray start --address …")
         found: str = min(nodes, key=lambda node: (node in self.suspects, self.started.count(node)))
         return found
-
-    def ended(self, reference: Any, number: int, _: Call, began: float) -> Ended:
-        """What became of a call: its answer, or that there will be none."""
-        try:
-            answer: Ended = self.ray.get(reference)
-        except self.ray.exceptions.RayError as fault:
-            why = str(fault).strip().splitlines()[0] if str(fault).strip() else type(fault).__name__
-            return Ended(number, fault=f"its process died: {why}", seconds=time.monotonic() - began)
-        return answer
-
-    def _late(self, under_way: dict[Any, tuple[int, Call, float]]) -> Iterator[Ended]:
-        """Calls that have had their time; how long one waited for its turn counts, too."""
-        now = time.monotonic()
-        for reference, (number, call, began) in list(under_way.items()):
-            if call.deadline and now - began > call.deadline:
-                del under_way[reference]
-                self.ray.cancel(reference, force=True)
-                yield Ended(number, fault=f"it took longer than {call.deadline:.0f} s", seconds=now - began)
 
     def close(self) -> None:
         self.ray.shutdown()
@@ -114,16 +161,18 @@ class _Started:
         self._cluster = cluster
         self._station = station
         self._node = node
-        cluster.started.append(node)
         self._answer = station.perform.remote(call)
-        self._call = call
-        self._began = time.monotonic()
+        self._under_way = _UnderWay(0, call, time.monotonic())
+        cluster.started.append(node)
 
     def poll(self) -> Ended | None:
-        ready, _ = self._cluster.ray.wait([self._answer], timeout=0)
-        if not ready:
+        ray = self._cluster.ray
+        if not ray.wait([self._answer], timeout=0)[0]:
             return None
-        ended = self._cluster.ended(self._answer, 0, self._call, self._began)
+        try:
+            ended: Ended = ray.get(self._answer)
+        except ray.exceptions.RayError as fault:
+            ended = _without_answer(self._under_way, _cause(fault))
         self._leave()
         return ended
 
@@ -134,3 +183,12 @@ class _Started:
     def _leave(self) -> None:
         self._cluster.started.remove(self._node)
         self._cluster.ray.kill(self._station)  # or the actor would wait for another call
+
+
+def _cause(fault: Exception) -> str:
+    why = str(fault).strip().splitlines()[0] if str(fault).strip() else type(fault).__name__
+    return f"its process died: {why}"
+
+
+def _without_answer(one: _UnderWay, fault: str) -> Ended:
+    return Ended(one.number, fault=fault, seconds=time.monotonic() - one.began)

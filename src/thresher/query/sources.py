@@ -201,9 +201,12 @@ def _number(text: str | None) -> float | None:
 
 
 def quality(page: Mapping[str, Any]) -> float:
-    """How good a text is, from 0 to 1: in its language, made of its words, and not by a machine."""
+    """How good a text is, from 0 to 1: in its language, made of its words, not by a machine, and not of others.
+
+    What stood in other texts and was left out, only those who looked for it can tell.
+    """
     badness = max(page["badness"] or 0.0, 0.0)
-    trust = 1.0 - (page["suspicion"] or 0.0)
+    trust = (1.0 - (page["suspicion"] or 0.0)) * (1.0 - (page.get("repeated") or 0.0))
     return float(page["language_share"] or 0.0) * trust / (1.0 + badness / WORST)
 
 

@@ -5,10 +5,10 @@ more than a share of its runs of seven words stand in earlier paragraphs that we
 
 1. `scatter` hashes the runs of a shard, in blocks of paragraphs, each sorted by the upper bits of the hashes;
 2. `gather` takes a range of hashes from all shards and keeps those that occur more than once;
-3. `resolve` decides in rounds, from what can be said for certain of every paragraph, until all are decided;
+3. `rounds` decides, in rounds, from what can be said for certain of every paragraph, until all are decided;
 4. `conclude` tells which paragraphs of a shard stay, short ones too, and reports what goes.
 
-Each step is a function from files to a file, which appears whole or not at all, and whose bytes depend on nothing
-but what it was made of; made of the same again, it is left as it is. `paragraphs.drop` does it all in one process.
-`minhash` does the like for documents.
+Each is a function from files to a file, which appears whole or not at all, and whose bytes depend on nothing but
+what it was made of. `minhash` does the like for documents. In what order they are called, the plans of
+`batch/steps` tell; `paragraphs.drop` and `documents.drop` follow these in one process.
 """

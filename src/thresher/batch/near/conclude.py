@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from thresher.batch.near.files import Arrays, NearFault, is_made, origin, writing
+from thresher.batch.near.files import Arrays, NearFault, writing
 from thresher.batch.near.kernels.rounds import DROPPED, UNDECIDED
 from thresher.batch.near.rounds import Advanced, State
 from thresher.batch.near.scatter import Scattered
@@ -64,13 +64,6 @@ def conclude(
 
     `first_block` is the number of the shard's first block in the corpus. `hosts`: one for each document, or none.
     """
-    made_of = origin(
-        "conclude",
-        {"block": first_block, "hosts": list(hosts)},
-        [scattered, state, *([advanced] if advanced else [])],
-    )
-    if is_made(output, made_of):
-        return
     with Scattered(scattered) as shard:
         counts, words = shard.array("counts", np.uint32), shard.array("words", np.uint32)
         sizes = shard.array("documents", np.uint32).astype(np.int64)
@@ -79,12 +72,11 @@ def conclude(
         raise NearFault(f"{state} belongs to another shard than {scattered}; run the steps again")
     ends = np.cumsum(sizes)
     _let_short_ones_follow(dropped, counts, ends - sizes, ends)
-    write_conclusion(output, made_of, dropped, words, sizes, hosts)
+    write_conclusion(output, dropped, words, sizes, hosts)
 
 
 def write_conclusion(
     output: Path,
-    made_of: str,
     dropped: NDArray[np.bool_],
     words: NDArray[np.uint32],
     sizes: NDArray[np.int64],
@@ -95,7 +87,7 @@ def write_conclusion(
         raise NearFault(
             f"{output}: there are {len(sizes)} documents and {len(hosts)} hosts; give all or none"
         )
-    with writing(output, made_of) as writer:
+    with writing(output) as writer:
         writer.name("dropped", np.packbits(dropped))
         writer.name("documents", sizes)
         report = _report(dropped, words, sizes, hosts)
@@ -110,7 +102,7 @@ def _dropped(state: Path, advanced: Path | None, first_block: int) -> NDArray[np
         ]
     found = np.concatenate([np.empty(0, np.uint8), *fates])
     if (found == UNDECIDED).any():
-        raise NearFault(f"not all paragraphs of {state} are decided; let `resolve` come to its end")
+        raise NearFault(f"not all paragraphs of {state} are decided; let the rounds come to their end")
     dropped: NDArray[np.bool_] = found == DROPPED
     return dropped
 

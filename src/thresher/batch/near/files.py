@@ -1,4 +1,4 @@
-"""Files of arrays: written in one go, published whole, and known by what they were made of.
+"""Files of arrays: written in one go, and published whole.
 
 Arrays stand one after the other, each at a multiple of eight bytes. Behind them is a contents in JSON, then its
 hash, its length and the name of the form. Whoever opens a file reads its contents and any part of any array. What
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,8 +43,6 @@ class Place(Struct, frozen=True, array_like=True):
 class Contents(Struct, frozen=True):
     """What is in a file."""
 
-    made_of: str  # what step made it, of what
-    digest: str  # of all bytes of its arrays
     arrays: dict[str, Place]
     numbers: dict[str, int]
 
@@ -53,29 +51,10 @@ class NearFault(StoreError):
     """A step cannot be done; the message names the file or the setting, and the cure."""
 
 
-def origin(step: str, parameters: Mapping[str, Any], inputs: Iterable[Path]) -> str:
-    """What a file is made of: the step, its parameters, and what the files were that it read."""
-    told = [step, sorted(parameters.items()), [contents(path).digest for path in inputs]]
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(told))
-
-
-def is_made(path: Path, made_of: str) -> bool:
-    """Whether a file is there that was made of just this."""
-    try:
-        return contents(path).made_of == made_of
-    except (FileNotFoundError, NearFault):
-        return False
-
-
-def contents(path: Path) -> Contents:
-    """What is in a file, without its arrays."""
-    with Arrays(path) as file:
-        return file.contents
-
-
 def number(path: Path, name: str) -> int:
     """A number that a file tells."""
-    found = contents(path).numbers
+    with Arrays(path) as file:
+        found = file.numbers
     if name not in found:
         raise NearFault(f"{path} tells no number of {name}: it was made by another step; give the right file")
     return found[name]
@@ -86,7 +65,6 @@ class Writer:
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self._digest = xxhash.xxh3_128()
         self._arrays: dict[str, Place] = {}
         self.numbers: dict[str, int] = {}
         self.end = 0
@@ -97,7 +75,6 @@ class Writer:
         raw = array.reshape(-1).view(np.uint8).data
         for part in (raw, bytes(-len(raw) % _ALIGNED)):
             self._file.write(part)
-            self._digest.update(part)
             self.end += len(part)
         return place
 
@@ -106,16 +83,13 @@ class Writer:
         hashed = xxhash.xxh3_64_intdigest(array.reshape(-1).view(np.uint8).data)
         self._arrays[name] = Place(array.dtype.str, self.put(array), array.size, hashed)
 
-    def finish(self, made_of: str) -> None:
-        self._digest.update(msgspec.json.encode(sorted(self.numbers.items())))
-        told = msgspec.json.encode(
-            Contents(made_of, self._digest.hexdigest(), self._arrays, self.numbers), order="sorted"
-        )
+    def finish(self) -> None:
+        told = msgspec.json.encode(Contents(self._arrays, self.numbers), order="sorted")
         self._file.write(told + _TAIL.pack(xxhash.xxh3_64_intdigest(told), len(told), FORM))
 
 
 @contextlib.contextmanager
-def writing(path: Path, made_of: str) -> Iterator[Writer]:
+def writing(path: Path) -> Iterator[Writer]:
     """Write a file; it is there, whole and durable, at the end. Several who write the same do no harm."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
@@ -123,7 +97,7 @@ def writing(path: Path, made_of: str) -> Iterator[Writer]:
         with temporary.open("wb") as file:
             writer = Writer(file)
             yield writer
-            writer.finish(made_of)
+            writer.finish()
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

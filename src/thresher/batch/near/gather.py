@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thresher.batch.near.files import Arrays, NearFault, Writer, is_made, origin, writing
+from thresher.batch.near.files import Arrays, NearFault, Writer, writing
 from thresher.batch.near.kernels.table import BUCKET_BITS, BUCKETS, by_owner, note, pick
 from thresher.batch.near.scatter import MEMORY, Ids, Numbers, Scattered, bucket, checked
 
@@ -69,15 +69,12 @@ def plan(scattered: Sequence[Path], memory: int = MEMORY) -> list[Range]:
 
 def gather(scattered: Sequence[Path], output: Path, within: Range, *, memory: int = MEMORY) -> None:
     """The places of all hashes of a range that occur more than once in these shards, which stand in order."""
-    made_of = origin("gather", {"within": within, "memory": checked(memory)}, scattered)
-    if is_made(output, made_of):
-        return
-    table = _Table(scattered, within, memory)
+    table = _Table(scattered, within, checked(memory))
     for path in scattered:
         with Scattered(path) as shard:
             for block in range(len(shard.blocks)):
                 table.note(shard, block)
-    with writing(output, made_of) as writer:
+    with writing(output) as writer:
         entries = EntriesWriter(writer)
         for path in scattered:
             with Scattered(path) as shard:

@@ -17,21 +17,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.batch.near.conclude import dropped as dropped_of
 from thresher.batch.near.conclude import write_conclusion
-from thresher.batch.near.files import Arrays, NearFault, is_made, number, origin, writing
-from thresher.batch.near.gather import Gathered, gather, plan
+from thresher.batch.near.files import Arrays, NearFault, number, writing
+from thresher.batch.near.gather import Gathered
 from thresher.batch.near.kernels.signatures import NOBODY, flatten, hash_bands, pair, unite
 from thresher.batch.near.kernels.signatures import sign as sign_runs
-from thresher.batch.near.rounds import Map, run
 from thresher.batch.near.scatter import MEMORY, Blocks, Hashes, Ids, Numbers, Scattered, checked
 from thresher.read.runs import LOOKED_AT, hashed
 
@@ -40,7 +36,6 @@ THRESHOLD = 0.8  # of similarity, from which on documents are the same
 SURE = 0.98  # of finding two documents that are just as similar as the threshold
 LOOKED_AT_IN_ALL = 5 * LOOKED_AT  # characters of a document
 MOST_CHARACTERS = 1 << 20  # hashed together
-SHARD_DOCUMENTS = 1 << 17
 COMPARED_TOGETHER = 1 << 12  # pairs
 _ROW_BYTES = 4 * PLACES
 _PART = 1 << 20  # of numbers that are read or written together
@@ -70,16 +65,13 @@ def bands(threshold: float) -> Bands:
     return Bands(PLACES // height, height)
 
 
-def sign(documents: Iterable[Sequence[str]], output: Path, *, source: str = "") -> None:
-    """Signatures of all documents of a shard; `source` stands for the documents, as in `scatter`.
+def sign(documents: Iterable[Sequence[str]], output: Path) -> None:
+    """Signatures of all documents of a shard.
 
     Of a paragraph LOOKED_AT characters count, of a document LOOKED_AT_IN_ALL.
     """
-    made_of = f"sign {source}"
-    if source and is_made(output, made_of):
-        return
     counts, words = [np.empty(0, np.uint32)], [np.empty(0, np.uint32)]
-    with writing(output, made_of) as writer:
+    with writing(output) as writer:
         for texts, sizes in _together(documents):
             found = hashed(texts)
             which = np.repeat(np.arange(len(sizes)), sizes)
@@ -119,11 +111,8 @@ def _together(documents: Iterable[Sequence[str]]) -> Iterator[tuple[list[str], l
 def band(signed: Path, output: Path, *, threshold: float = THRESHOLD, memory: int = MEMORY) -> None:
     """The bands of a shard's signatures, as `scatter` writes runs of paragraphs."""
     cut = bands(threshold)
-    made_of = origin("band", {"cut": cut, "memory": checked(memory)}, [signed])
-    if is_made(output, made_of):
-        return
-    together = max(1, min(_PART, memory // 8) // PLACES)
-    with Arrays(signed) as file, writing(output, made_of) as writer:
+    together = max(1, min(_PART, checked(memory) // 8) // PLACES)
+    with Arrays(signed) as file, writing(output) as writer:
         counts = file.array("counts", np.uint32).astype(np.int64)
         blocks = Blocks(writer, memory)
         for first in range(0, len(counts), together):
@@ -144,11 +133,8 @@ def match(
     threshold: float = THRESHOLD,
 ) -> None:
     """Pairs of documents that share a band of one range, and are similar enough by their signatures."""
-    made_of = origin("match", {"threshold": threshold}, [gathered, *banded, *signed])
-    if is_made(output, made_of):
-        return
     rows = _Rows(signed)
-    with Gathered(gathered) as file, writing(output, made_of) as writer:
+    with Gathered(gathered) as file, writing(output) as writer:
         firsts, latest = (np.full(file.slots, NOBODY, np.uint32) for _ in range(2))
         places = []
         for block, (base, documents) in enumerate(_blocks(banded)):
@@ -212,11 +198,8 @@ class _Rows:
 
 def cluster(matched: Sequence[Path], output: Path, *, documents: int) -> None:
     """The first document of the cluster of each document, of which there are so many in the corpus."""
-    made_of = origin("cluster", {"documents": documents}, matched)
-    if is_made(output, made_of):
-        return
     output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=output.parent) as file, writing(output, made_of) as writer:
+    with tempfile.TemporaryFile(dir=output.parent) as file, writing(output) as writer:
         file.truncate(4 * max(1, documents))
         mapped = np.memmap(file, np.uint32, "r+")
         parents: Ids = np.frombuffer(mapped.data, np.uint32)[:documents]
@@ -248,84 +231,8 @@ def conclude(
 
     `first_document` is the number in the corpus of the shard's first. `hosts`: one for each document, or none.
     """
-    made_of = origin(
-        "conclude documents", {"first": first_document, "hosts": list(hosts)}, [signed, clusters]
-    )
-    if is_made(output, made_of):
-        return
     with Arrays(signed) as file, Arrays(clusters) as found:
         words = file.array("words", np.uint32)
         firsts = found.array("firsts", np.uint32, first_document, len(words))
     gone = firsts != np.arange(first_document, first_document + len(words))
-    write_conclusion(output, made_of, gone, words, np.ones(len(words), np.int64), hosts)
-
-
-def resolve(
-    signed: Sequence[Path],
-    folder: Path,
-    *,
-    threshold: float = THRESHOLD,
-    memory: int = MEMORY,
-    map: Map = map,
-) -> Path:
-    """The clusters of all documents of these shards, which stand in order; `map` as for paragraphs."""
-    banded = [folder / "banded" / f"{place:06d}" for place in range(len(signed))]
-    run(
-        map,
-        (
-            partial(band, *both, threshold=threshold, memory=memory)
-            for both in zip(signed, banded, strict=True)
-        ),
-    )
-    ranges = plan(banded, memory)
-    gathered, matched = (
-        [folder / name / f"{place:06d}" for place in range(len(ranges))] for name in ("parts", "matched")
-    )
-    run(
-        map,
-        (
-            partial(gather, banded, part, within, memory=memory)
-            for part, within in zip(gathered, ranges, strict=True)
-        ),
-    )
-    run(
-        map,
-        (
-            partial(match, *both, banded, signed, threshold=threshold)
-            for both in zip(gathered, matched, strict=True)
-        ),
-    )
-    documents = sum(number(path, "documents") for path in signed)
-    run(map, [partial(cluster, matched, folder / "clusters", documents=documents)])
-    return folder / "clusters"
-
-
-def drop(
-    documents: Iterable[Sequence[str]],
-    *,
-    threshold: float = THRESHOLD,
-    memory: int = MEMORY,
-    map: Map = map,
-    folder: Path | None = None,
-    shard_documents: int = SHARD_DOCUMENTS,
-) -> Iterator[bool]:
-    """For each document, whether it goes: an earlier one is nearly the same. Through files, as for paragraphs."""
-    with tempfile.TemporaryDirectory(prefix="near-", dir=folder) as home:
-        signed: list[Path] = []
-        rest = iter(documents)
-        while some := list(islice(rest, 1)):
-            signed.append(Path(home) / "signed" / f"{len(signed):06d}")
-            sign(_and(some, islice(rest, shard_documents - 1)), signed[-1])
-        clusters = resolve(signed, Path(home), threshold=threshold, memory=memory, map=map)
-        first = 0
-        for path in signed:
-            output = Path(home) / "concluded" / path.name
-            conclude(path, output, clusters, first_document=first)
-            first += number(path, "documents")
-            for (gone,) in dropped_of(output):
-                yield gone
-
-
-def _and(some: Iterable[Sequence[str]], others: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    yield from some
-    yield from others
+    write_conclusion(output, gone, words, np.ones(len(words), np.int64), hosts)

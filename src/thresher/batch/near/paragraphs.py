@@ -1,4 +1,4 @@
-"""Paragraph level, all steps in one: for those who have a corpus at hand, of any size."""
+"""Paragraph level, all in one process: for those who have a corpus at hand, of any size."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pathlib import Path
 
 from thresher.batch.near.conclude import conclude
 from thresher.batch.near.conclude import dropped as dropped_of
-from thresher.batch.near.rounds import SHARE, Map, resolve
+from thresher.batch.near.rounds import SHARE
 from thresher.batch.near.scatter import MEMORY, scatter
+from thresher.batch.steps.near import decisions
+from thresher.batch.steps.plans import followed
+from thresher.batch.steps.ranges import FILE, as_output, files
 
 SHARD_PARAGRAPHS = 1 << 20
 MEMORY_FOR_A_PARAGRAPH = 128  # of a shard, in the end
@@ -20,7 +23,6 @@ def drop(
     *,
     share: float = SHARE,
     memory: int = MEMORY,
-    map: Map = map,
     folder: Path | None = None,
     shard_paragraphs: int = SHARD_PARAGRAPHS,
 ) -> Iterator[list[bool]]:
@@ -33,17 +35,18 @@ def drop(
     >>> list(drop([[tale, "The end."], ["Heading", tale.upper()]]))
     [[False, False], [True, True]]
     """
-    with tempfile.TemporaryDirectory(prefix="near-", dir=folder) as home:
+    with tempfile.TemporaryDirectory(prefix="near-", dir=folder) as name:
+        home = Path(name)
         scattered = []
         most = min(shard_paragraphs, memory // MEMORY_FOR_A_PARAGRAPH)
         for number, shard in enumerate(_shards(documents, most)):
-            scattered.append(Path(home) / "scattered" / f"{number:06d}")
-            scatter(shard, scattered[-1], memory=memory)
-        found = resolve(scattered, Path(home), share=share, memory=memory, map=map)
-        outputs = [Path(home) / "concluded" / path.name for path in scattered]
-        pieces = zip(scattered, outputs, found.states, found.first_blocks, strict=True)
-        for path, output, state, block in pieces:
-            conclude(path, output, state, found.advanced, first_block=block)
+            scattered.append(home / "scattered" / f"{number:06d}")
+            scatter(shard, scattered[-1] / FILE, memory=memory)
+        found = followed(decisions([as_output(path) for path in scattered], share, memory), home)
+        advanced = files([one.path for one in found.advanced])
+        for path, state, block in zip(scattered, found.states, found.first_blocks, strict=True):
+            output = home / "concluded" / path.name
+            conclude(path / FILE, output, state.path / FILE, *advanced, first_block=block)
             yield from dropped_of(output)
 
 

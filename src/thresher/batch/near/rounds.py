@@ -21,18 +21,17 @@ needs thirteen bytes for each paragraph of one shard: 13 MB for a million. Nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.batch.near.files import Arrays, NearFault, is_made, number, origin, writing
-from thresher.batch.near.gather import EntriesWriter, Gathered, gather, plan
+from thresher.batch.near.files import Arrays, NearFault, writing
+from thresher.batch.near.gather import EntriesWriter, Gathered
 from thresher.batch.near.kernels.rounds import DROPPED, KEPT, UNDECIDED, count_seen, decide_in_order, judge
-from thresher.batch.near.scatter import MEMORY, Ids, Scattered
+from thresher.batch.near.scatter import Ids, Scattered
 
 SHARE = 0.5  # of the runs of a paragraph: if more were seen before, it is dropped (S5)
 MEMORY_FOR_AN_ENTRY = 64  # bytes, in `advance`
@@ -41,83 +40,7 @@ ADVANCED_BYTES = (
 )
 FEWEST_ENTRIES = 64  # that `advance` takes
 
-Piece = Callable[[], None]
-Map = Callable[[Callable[[Piece], None], Iterable[Piece]], Iterable[None]]
 Fates = NDArray[np.uint8]
-
-
-class Resolved(NamedTuple):
-    """All paragraphs are decided: `conclude` tells how, from a shard's state and what was decided last."""
-
-    states: list[Path]
-    first_blocks: list[int]  # the number in the corpus of the first block of each shard
-    advanced: Path | None
-    rounds: int
-
-
-def resolve(
-    scattered: Sequence[Path],
-    folder: Path,
-    *,
-    share: float = SHARE,
-    memory: int = MEMORY,
-    map: Map = map,
-) -> Resolved:
-    """Decide all paragraphs of these shards, which stand in the order of the corpus.
-
-    `map` runs pieces of work, each a function without arguments that can be pickled, one after the other or
-    elsewhere, where it sees the same files. What a killed run had done is not done again.
-    """
-    ranges = plan(scattered, memory)
-    parts = [folder / "parts" / f"{place:06d}" for place in range(len(ranges))]
-    states = [folder / "round-0000" / f"shard-{place:06d}" for place in range(len(scattered))]
-    blocks, runs = first_blocks(scattered)
-    room = room_for(runs, memory)
-    run(
-        map,
-        (
-            partial(gather, scattered, part, within, memory=memory)
-            for part, within in zip(parts, ranges, strict=True)
-        ),
-    )
-    run(map, (partial(begin, *both, share=share) for both in zip(scattered, states, strict=True)))
-    undecided, advanced, rounds = _undecided(states), None, 0
-    while undecided:
-        rounds += 1
-        home = folder / f"round-{rounds:04d}"
-        sifted = [home / part.name for part in parts]
-        decided = [home / state.name for state in states]
-        run(map, (partial(sift, *both, states, advanced) for both in zip(parts, sifted, strict=True)))
-        run(
-            map,
-            (
-                partial(decide, state, output, sifted, advanced, block)
-                for state, output, block in zip(states, decided, blocks, strict=True)
-            ),
-        )
-        parts, states, advanced = sifted, decided, None
-        before, undecided = undecided, _undecided(states)
-        entries = sum(number(part, "entries") for part in parts)
-        if undecided and (entries <= room or 2 * undecided > before):
-            advanced = home / "advanced"
-            run(map, [partial(advance, parts, states, advanced, room=room)])
-            undecided -= number(advanced, "decided")
-    return Resolved(states, blocks, advanced, rounds)
-
-
-def run(map: Map, pieces: Iterable[Piece]) -> None:
-    """Do pieces of work, all of them."""
-    for _ in map(do, pieces):
-        pass
-
-
-def do(piece: Piece) -> None:
-    """Do a piece of work."""
-    piece()
-
-
-def _undecided(states: Sequence[Path]) -> int:
-    return sum(number(state, "undecided") for state in states)
 
 
 def room_for(runs: int, memory: int) -> int:
@@ -185,14 +108,11 @@ def begin(scattered: Path, output: Path, *, share: float = SHARE) -> None:
     """The state of a shard before the first round: a paragraph without runs is kept, no other is decided."""
     if not 0 <= share <= 1:
         raise NearFault(f"share = {share} is not between 0 and 1; try share = {SHARE}")
-    made_of = origin("begin", {"share": share}, [scattered])
-    if is_made(output, made_of):
-        return
     with Scattered(scattered) as shard:
         counts = shard.array("counts", np.uint32)
         bounds = [block.first for block in shard.blocks] + [len(counts)]
     fates = np.where(counts == 0, KEPT, UNDECIDED).astype(np.uint8)
-    with writing(output, made_of) as writer:
+    with writing(output) as writer:
         writer.name("bounds", np.array(bounds, np.int64))
         writer.name("least", (np.floor(share * counts) + 1).astype(np.uint32))
         writer.name("seen", np.zeros(len(counts), np.uint32))
@@ -202,10 +122,7 @@ def begin(scattered: Path, output: Path, *, share: float = SHARE) -> None:
 
 def sift(gathered: Path, output: Path, states: Sequence[Path], advanced: Path | None = None) -> None:
     """Count, of one range of hashes, the runs of undecided paragraphs that were seen; what is done is left out."""
-    made_of = origin("sift", {}, [gathered, *states, *([advanced] if advanced else [])])
-    if is_made(output, made_of):
-        return
-    with Gathered(gathered) as file, Advanced(advanced) as decided, writing(output, made_of) as writer:
+    with Gathered(gathered) as file, Advanced(advanced) as decided, writing(output) as writer:
         marks = np.zeros(file.slots, np.uint8)
         left = EntriesWriter(writer)
         counted = []
@@ -241,9 +158,6 @@ def decide(
     state: Path, output: Path, sifted: Sequence[Path], advanced: Path | None, first_block: int
 ) -> None:
     """The next state of a shard, from what was counted in all ranges of hashes."""
-    made_of = origin("decide", {"block": first_block}, [state, *sifted, *([advanced] if advanced else [])])
-    if is_made(output, made_of):
-        return
     with State(state) as before, Advanced(advanced) as decided:
         bounds, least = before.bounds, before.array("least", np.uint32)
         fates, seen = before.array("fates", np.uint8), before.array("seen", np.uint32)
@@ -254,7 +168,7 @@ def decide(
     for path in sifted:
         _add_counts(path, first_block, bounds, seen, perhaps)
     undecided = judge(fates, least, seen, perhaps)
-    with writing(output, made_of) as writer:
+    with writing(output) as writer:
         for name, array in (
             ("bounds", np.array(bounds, np.int64)), ("least", least), ("seen", seen), ("fates", fates)
         ):  # fmt: skip
@@ -276,9 +190,6 @@ def _add_counts(path: Path, first_block: int, bounds: list[int], seen: Ids, perh
 def advance(sifted: Sequence[Path], states: Sequence[Path], output: Path, *, room: int) -> None:
     """Decide the paragraphs of the next blocks, one after the other: as many blocks as have so many entries,
     and at least one."""
-    made_of = origin("advance", {"room": room}, [*sifted, *states])
-    if is_made(output, made_of):
-        return
     taken = _next_blocks(sifted, states, room)
     fates, seen, least = (
         np.concatenate([np.empty(0, kind), *(block.known(name, kind) for block in taken)])
@@ -286,7 +197,7 @@ def advance(sifted: Sequence[Path], states: Sequence[Path], output: Path, *, roo
     )
     ids, owners = _entries_of(sifted, taken, fates)
     decided = decide_in_order(ids, owners, fates, np.zeros(len(ids), np.uint8), seen, least)
-    with writing(output, made_of) as writer:
+    with writing(output) as writer:
         at, places = 0, []
         for block in taken:
             theirs = fates[at : at + block.paragraphs]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.batch.near.files import Arrays, NearFault, Writer, is_made, writing
+from thresher.batch.near.files import Arrays, NearFault, Writer, writing
 from thresher.batch.near.kernels.table import BUCKET_BITS, BUCKETS, into_buckets
 from thresher.read.runs import LOOKED_AT, hashed
 
@@ -48,18 +48,13 @@ def checked(memory: int) -> int:
     return memory
 
 
-def scatter(
-    documents: Iterable[Sequence[str]], output: Path, *, memory: int = MEMORY, source: str = ""
-) -> None:
+def scatter(documents: Iterable[Sequence[str]], output: Path, *, memory: int = MEMORY) -> None:
     """Hash the runs of all paragraphs of a shard's documents.
 
-    `source` stands for the documents, for instance a digest of their file: if the output is there and was made of
-    the same, no document is asked for. Of a paragraph, what stands behind LOOKED_AT characters has no runs.
+    Of a paragraph, what stands behind LOOKED_AT characters has no runs.
     """
-    made_of = f"scatter {checked(memory)} {source}"
-    if source and is_made(output, made_of):
-        return
-    with writing(output, made_of) as writer:
+    checked(memory)
+    with writing(output) as writer:
         blocks = Blocks(writer, memory)
         words: list[Ids] = []
         sizes: list[int] = []

@@ -6,8 +6,9 @@ What is done, and why it is exact, is told in `batch/near`; here its work is cut
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import pyarrow as pa
 from msgspec import Meta
@@ -17,7 +18,7 @@ from thresher.batch.code import digest_of_room
 from thresher.batch.paragraphs import left, paragraphs
 from thresher.batch.pieces import Output
 from thresher.batch.steps import ranges
-from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.batch.steps.plans import Parameters, Plan, Stages, Work
 from thresher.batch.steps.ranges import FILE, Figures, files, gathering, task
 
 _HERE = "thresher.batch.steps.near"
@@ -31,14 +32,37 @@ class NearDuplicates(Parameters, frozen=True):
 
 
 def plan(work: Work) -> Plan:
-    """Drop paragraphs most of whose runs of seven words stand in earlier paragraphs that are kept."""
+    """Drop paragraphs most of whose runs of seven words stand in earlier paragraphs that are kept.
+
+    How much of a document is dropped is told with it: one that has less of its own is of lower quality.
+    """
     memory, share = work.parameters.memory, work.parameters.share
     words = (digest_of_room("read/runs.py"), digest_of_room("read/scan/words.py"))
     scattered = yield [task(_HERE, "scatter", (shard,), words, memory=memory) for shard in work.shards]
     if not scattered:
         return []
+    states, advanced, first_blocks = yield from decisions(scattered, share, memory)
+    return (
+        yield [
+            task(_HERE, "leave_out", (shard, runs, state, *advanced), block=block)
+            for shard, runs, state, block in zip(work.shards, scattered, states, first_blocks, strict=True)
+        ]
+    )
+
+
+class Decided(NamedTuple):
+    """All paragraphs are decided: `conclude` tells how, from a shard's state and what was decided last."""
+
+    states: list[Output]
+    advanced: list[Output]  # one, or none
+    first_blocks: list[int]  # the number in the corpus of the first block of each shard
+
+
+def decisions(scattered: Sequence[Output], share: float, memory: int) -> Stages[Decided]:
+    """Decide all paragraphs of shards whose runs were scattered, round by round, as `near/rounds` tells."""
     (layout,) = yield [task(_HERE, "lay_out", scattered, memory=memory)]
-    first_blocks, room = layout.report["first_blocks"], layout.report["room"]
+    first_blocks: list[int] = layout.report["first_blocks"]
+    room: int = layout.report["room"]
     parts = yield gathering(scattered, layout, memory)
     states = yield [task(_HERE, "begin", (one,), share=share) for one in scattered]
     undecided = _sum(states, "undecided")
@@ -54,12 +78,7 @@ def plan(work: Work) -> Plan:
         if undecided and (_sum(parts, "entries") <= room or 2 * undecided > before):
             advanced = yield [task(_HERE, "advance", (*parts, *states), parts=len(parts), room=room)]
             undecided -= _sum(advanced, "decided")
-    return (
-        yield [
-            task(_HERE, "leave_out", (shard, runs, state, *advanced), block=block)
-            for shard, runs, state, block in zip(work.shards, scattered, states, first_blocks, strict=True)
-        ]
-    )
+    return Decided(states, advanced, first_blocks)
 
 
 def _sum(outputs: Sequence[Output], name: str) -> int:
@@ -145,7 +164,28 @@ def leave_out(out: Path, inputs: Sequence[Path], *, block: int) -> Figures:
 
 def _left(shard: Path, flags: Iterator[list[bool]]) -> Iterator[pa.RecordBatch]:
     for batch in shards.batches(shard):
-        yield left(batch, [[not gone for gone in next(flags)] for _ in range(batch.num_rows)])
+        stays = [[not gone for gone in next(flags)] for _ in range(batch.num_rows)]
+        yield left(_with_repeated(batch, stays), stays)
+
+
+def _with_repeated(batch: pa.RecordBatch, stays: Sequence[Sequence[bool]]) -> pa.RecordBatch:
+    """Documents with the share of each that is left out; what was left out before counts, too."""
+    name = shards.REPEATED.name
+    is_there = name in batch.schema.names
+    before = batch.column(name).to_pylist() if is_there else [None] * batch.num_rows
+    texts = batch.column("text").to_pylist()
+    shares = [
+        1.0 - (1.0 - (known or 0.0)) * _kept_share(paragraphs(text), flags)
+        for known, text, flags in zip(before, texts, stays, strict=True)
+    ]
+    others = batch.drop_columns([name]) if is_there else batch
+    return others.append_column(shards.REPEATED, pa.array(shares, shards.REPEATED.type))
+
+
+def _kept_share(texts: Sequence[str], stays: Sequence[bool]) -> float:
+    """Of the letters of paragraphs."""
+    letters = sum(map(len, texts))
+    return sum(map(len, compress(texts, stays))) / letters if letters else 1.0
 
 
 def _told(out: Path, name: str) -> Figures:

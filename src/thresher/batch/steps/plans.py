@@ -7,14 +7,39 @@ in the same order, and goes on with the next stage, until it returns the shards 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from thresher.batch.pieces import Output, Task
+from thresher.engine.calls import function_at
 from thresher.store.corpus import Corpus
 
-Plan = Generator[list[Task], list[Output], list[Output]]
+Result = TypeVar("Result")
+Stages = Generator[list[Task], list[Output], Result]
+Plan = Stages[list[Output]]
+
+
+def followed(stages: Stages[Result], folder: Path) -> Result:
+    """What comes of stages whose tasks are all done here and now, one after the other, in a folder."""
+    stage = 0
+    try:
+        tasks = next(stages)
+        while True:
+            home = folder / f"{stage:04d}"
+            tasks = stages.send([_done(task, home / f"{number:06d}") for number, task in enumerate(tasks)])
+            stage += 1
+    except StopIteration as ended:
+        found: Result = ended.value
+        return found
+
+
+def _done(task: Task, out: Path) -> Output:
+    out.mkdir(parents=True)
+    function = function_at(task.function)
+    report = function(out, [one.path for one in task.inputs], **task.parameters, **task.where)
+    return Output(out, "", report or {})
 
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,15 +1,33 @@
-"""Raw pages read again, with today's reader, and judged again."""
+"""Raw pages read again, with today's reader, and judged again; if asked for, also those that were not kept.
+
+What a robots.txt says of uses by models is in the state of the crawl, which changes while the outcomes stay. So
+pages that were not kept are chosen anew after each commit, which takes little, and read anew if others were chosen.
+"""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec.structs import replace
 
+from thresher.batch import sources
 from thresher.batch.code import digest_of_room
-from thresher.batch.pieces import Task
-from thresher.batch.steps.plans import Plan, Work
+from thresher.batch.pieces import Task, digest_of
+from thresher.batch.records import FOLDER
+from thresher.batch.steps.plans import Parameters, Plan, Work
 
+CHOOSE = "thresher.batch.rejected:choose"
 RUN = "thresher.batch.rereading:run"  # a module of its own: reader and engine take a while to load
+
+
+class Reread(Parameters, frozen=True):
+    """Whether pages that were not kept are read again, too, and which ones, by the reason in their outcomes."""
+
+    rejected: bool = False
+    reasons: tuple[str, ...] = ()  # none: all, but that there was such a page already
+
+    def __post_init__(self) -> None:
+        if self.reasons and not self.rejected:
+            raise ValueError("reasons choose among pages that were not kept; add rejected = true")
 
 
 def plan(work: Work) -> Plan:
@@ -22,4 +40,22 @@ def plan(work: Work) -> Plan:
     }
     code = (digest_of_room("read"), digest_of_room("judge.py"))
     where = {"directory": str(work.corpus.directory.resolve())}
-    return (yield [Task(RUN, (shard,), told, code, where) for shard in work.shards])
+    tasks = [Task(RUN, (shard,), told, code, where) for shard in work.shards]
+    if choosing := _choosing(work, where):
+        chosen = yield choosing
+        tasks += [Task(RUN, (pages,), {**told, "added": True}, code, where) for pages in chosen]
+    return (yield tasks)
+
+
+def _choosing(work: Work, where: dict[str, str]) -> list[Task]:
+    """The tasks that choose pages which were not kept, one for each file of outcomes."""
+    asked, directory = work.parameters, work.corpus.directory
+    if not asked.rejected:
+        return []
+    status = directory / "status.json"
+    commit = (digest_of(status),) if status.exists() else ()
+    reasons = list(asked.reasons)
+    return [
+        Task(CHOOSE, (file,), {"reasons": reasons, "length": length}, commit, where)
+        for file, length in sources.files(work.corpus, "outcomes", directory / FOLDER)
+    ]

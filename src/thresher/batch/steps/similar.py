@@ -12,8 +12,9 @@ from msgspec import Meta
 from thresher.batch import shards
 from thresher.batch.code import digest_of_room
 from thresher.batch.paragraphs import paragraphs
+from thresher.batch.pieces import Output
 from thresher.batch.steps import ranges
-from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.batch.steps.plans import Parameters, Plan, Stages, Work
 from thresher.batch.steps.ranges import FILE, Figures, files, gathering, task
 
 _HERE = "thresher.batch.steps.similar"
@@ -33,6 +34,20 @@ def plan(work: Work) -> Plan:
     signed = yield [task(_HERE, "sign", (shard,), words) for shard in work.shards]
     if not signed:
         return []
+    counts = [one.report["documents"] for one in signed]
+    clusters = yield from clustering(signed, counts, threshold, memory)
+    return (
+        yield [
+            task(_HERE, "leave_out", (shard, one, clusters), first=sum(counts[:number]))
+            for number, (shard, one) in enumerate(zip(work.shards, signed, strict=True))
+        ]
+    )
+
+
+def clustering(
+    signed: Sequence[Output], counts: Sequence[int], threshold: float, memory: int
+) -> Stages[Output]:
+    """The clusters of all documents of shards, each of which has so many and was signed."""
     banded = yield [task(_HERE, "band", (one,), threshold=threshold, memory=memory) for one in signed]
     (layout,) = yield [task(ranges.__name__, "lay_out", banded, memory=memory)]
     gathered = yield gathering(banded, layout, memory)
@@ -40,14 +55,8 @@ def plan(work: Work) -> Plan:
         task(_HERE, "match", (part, *banded, *signed), shards=len(signed), threshold=threshold)
         for part in gathered
     ]
-    counts = [one.report["documents"] for one in signed]
     (clusters,) = yield [task(_HERE, "cluster", matched, documents=sum(counts))]
-    return (
-        yield [
-            task(_HERE, "leave_out", (shard, one, clusters), first=sum(counts[:number]))
-            for number, (shard, one) in enumerate(zip(work.shards, signed, strict=True))
-        ]
-    )
+    return clusters
 
 
 def sign(out: Path, inputs: Sequence[Path]) -> Figures:

@@ -1,6 +1,10 @@
-"""datasketch over paragraphs: MinHash of runs of seven words, LSH; one like a kept one goes. Run by bench.dedup.
+"""datasketch: MinHash of runs of seven words, LSH; what is like something kept goes. Run by bench.dedup and
+bench.dedup_documents.
 
-PATH has a JSON list of paragraphs in every line. Prints seconds of processor time, memory and a 0 or 1 for each.
+    datasketch_minhash.py PATH paragraphs|documents THRESHOLD
+
+PATH has a JSON list of paragraphs, a document, in every line. Prints seconds of processor time, memory and a 0 or 1
+for each paragraph, or document.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ from pathlib import Path
 from datasketch import MinHash, MinHashLSH
 
 ORDERS = 128
-THRESHOLD = 0.5
 WORD = re.compile(r"\w+")
 
 
@@ -23,17 +26,21 @@ def resident(mark: str) -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(mark))
 
 
-def main(path: Path) -> None:
+def runs_of(text: str) -> set[bytes]:
+    words = WORD.findall(text.lower())
+    return {" ".join(words[at : at + 7]).encode() for at in range(len(words) - 6)}
+
+
+def main(path: Path, unit: str, threshold: float) -> None:
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts anew
     started = time.process_time()
-    known = MinHashLSH(threshold=THRESHOLD, num_perm=ORDERS)
+    known = MinHashLSH(threshold=threshold, num_perm=ORDERS)
     gone = []
     with path.open("rb") as lines:
         for line in lines:
-            for text in json.loads(line):
-                words = WORD.findall(text.lower())
-                runs = {" ".join(words[at : at + 7]).encode() for at in range(len(words) - 6)}
+            found = map(runs_of, json.loads(line))
+            for runs in [set().union(*found)] if unit == "documents" else found:
                 signature = MinHash(num_perm=ORDERS)
                 signature.update_batch(runs)
                 is_known = bool(runs) and bool(known.query(signature))
@@ -46,4 +53,4 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))

@@ -1,0 +1,190 @@
+"""What each step of a recipe does to a corpus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import thresher
+from batch_corpora import TEXTS, Here, made, recipe, small_corpus, texts, write_shard
+from thresher.batch import shards
+from thresher.batch.dry import dry_run
+from thresher.batch.near.paragraphs import drop
+from thresher.batch.pieces import Pieces
+from thresher.batch.run import Poisoned, process
+from thresher.batch.steps import STEPS
+from thresher.config import ConfigError
+from thresher.query.update import update
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return small_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_every_step_keeps_the_contract(corpus: Path, name: str) -> None:
+    assert STEPS[name].summary.endswith(".") and STEPS[name].version >= 1
+    recipe(corpus, {"step": name})
+    first = process(corpus, Here())
+    assert first.state == "done" and first.steps[-1].done
+    engine = Here()
+    again = process(corpus, engine)
+    assert engine.calls == [] and again.steps[-1].outputs == first.steps[-1].outputs
+    # The same work elsewhere, in another order, gives the same bytes.
+    other = corpus / "other"
+    other.mkdir()
+    for number, some in enumerate(TEXTS):
+        write_shard(other, number, some)
+    recipe(other, {"step": name})
+    second = process(other, Here(backwards=True))
+    assert [step.outputs for step in second.steps] == [step.outputs for step in first.steps]
+
+
+def test_of_equal_texts_the_first_in_the_corpus_stays(corpus: Path) -> None:
+    recipe(corpus, {"step": "exact_duplicates", "partitions": 3})
+    run = process(corpus, Here())
+    assert texts(corpus, run) == [["one", "two", "three"], ["four", "five"], ["six", "seven"]]
+    assert run.steps[-1].report == {"documents": 7, "duplicates": 2}
+
+
+def test_paragraphs_that_were_seen_before_are_dropped_as_by_hand(tmp_path: Path) -> None:
+    tales = [
+        " ".join(f"{animal} {number} went over hill and dale" for number in range(20))
+        for animal in ("the fox", "the hare", "the owl", "the newt")
+    ]
+    documents = [
+        [f"{tales[0]}\n{tales[1]}", f"Heading\n{tales[1]} and more"],
+        [f"{tales[2]}\n{tales[0]}", tales[3], f"{tales[3]} again"],
+    ]
+    for number, texts_of_shard in enumerate(documents):
+        write_shard(tmp_path, number, texts_of_shard)
+    recipe(tmp_path, {"step": "near_duplicates", "memory": 1 << 20})
+    run = process(tmp_path, Here())
+    assert texts(tmp_path, run) == [[documents[0][0]], [tales[2], tales[3]]]
+    flags = drop([text.split("\n") for shard in documents for text in shard])
+    assert list(flags) == [[False, False], [True, True], [False, True], [False], [True]]
+    report = run.steps[-1].report
+    assert (report["documents"], report["emptied"], report["dropped_paragraphs"]) == (3, 2, 4)
+
+
+def test_of_documents_that_are_nearly_the_same_the_first_stays(tmp_path: Path) -> None:
+    words = [f"word{number}" for number in range(300)]
+    nearly = [*words[:150], "another", *words[151:]]
+    documents = [[" ".join(words), "short"], [" ".join(words[::-1]), " ".join(nearly)], [" ".join(words)]]
+    for number, some in enumerate(documents):
+        write_shard(tmp_path, number, some)
+    recipe(tmp_path, {"step": "similar_documents"})
+    run = process(tmp_path, Here())
+    assert texts(tmp_path, run) == [documents[0], documents[1][:1], []]
+    assert run.steps[-1].report == {"documents": 3, "similar": 2}
+
+
+def test_documents_are_filtered_and_each_reason_is_counted(corpus: Path) -> None:
+    recipe(corpus, {"step": "filter", "max_badness": 4, "opted_out": False, "not_hosts": ["h1.*"]})
+    run = process(corpus, Here())
+    assert texts(corpus, run) == [["one"], ["four", "five"], ["six"]]
+    assert run.steps[-1].report == {"documents": 4, "dropped": {"badness": 2, "host": 3}}
+
+
+def test_figures_are_those_of_all_shards(corpus: Path) -> None:
+    recipe(corpus, {"step": "statistics", "most": 1})
+    run = process(corpus, Here())
+    report = run.steps[-1].report
+    assert (report["documents"], report["words"], report["hosts"]) == (9, 9, 3)
+    told = json.loads(
+        (Pieces(corpus / "runs").path(run.steps[-1].pieces[-1].key) / "statistics.json").read_bytes()
+    )
+    assert told["host"] == {"h0.example.cz": 3}
+    assert told["year"] == {"2026": 9}
+
+
+def test_what_is_left_is_indexed_and_the_index_follows(corpus: Path) -> None:
+    recipe(corpus, {"step": "exact_duplicates"}, {"step": "index", "annotator": "plain"})
+    assert made(process(corpus, Here()))["index"] == 4
+    assert (thresher.open(corpus).search('"one"').count(), thresher.open(corpus).index.documents) == (1, 6)
+    assert made(process(corpus, Here())) == {}
+    # One more document, one less; what others do to the index is put right.
+    write_shard(corpus, 3, ["one more"])
+    recipe(corpus, {"step": "filter", "not_hosts": ["h2.*"]}, {"step": "index", "annotator": "plain"})
+    process(corpus, Here())
+    assert (thresher.open(corpus).search('"one"').count(), thresher.open(corpus).index.documents) == (3, 7)
+    update(corpus, annotator="plain", processes=1)
+    assert thresher.open(corpus).index.documents == 9
+    assert [one.step for one in dry_run(corpus)] == ["index"]
+    assert made(process(corpus, Here())) == {"index": 1}
+    assert thresher.open(corpus).index.documents == 7
+
+
+def test_documents_that_have_less_of_their_own_are_of_lower_quality(tmp_path: Path) -> None:
+    tales = [
+        " ".join(f"the {animal} {number} went over hill and dale" for number in range(20))
+        for animal in ("fox", "cat", "owl", "dog", "cow")
+    ]
+    texts = [f"{tales[0]}\n{tales[1]}", f"{tales[2]}\n{tales[0]}", f"{tales[3]}\n{tales[4]}"]
+    plain, sifted = tmp_path / "plain", tmp_path / "sifted"
+    for directory, steps in ((plain, []), (sifted, [{"step": "near_duplicates"}])):
+        directory.mkdir()
+        write_shard(directory, 0, texts)
+        recipe(directory, *steps, {"step": "index", "annotator": "plain"})
+    process(plain, Here())
+    assert animals(plain) == ["fox", "owl", "dog"], "all of one quality, in the order in which they came"
+    (left,) = process(sifted, Here()).result
+    assert animals(sifted) == ["fox", "dog", "owl"]
+    (batch,) = shards.batches(sifted / left, ["repeated"])
+    half = len(tales[0]) / len(tales[0] + tales[2])
+    assert batch.column(0).to_pylist() == [0.0, pytest.approx(half), 0.0]
+
+
+def animals(directory: Path) -> list[str]:
+    """The second word of every document, in the order of the index."""
+    lines = thresher.open(directory).ask("kwic", "<doc> [] []", context=0).records()
+    return [str(line["match"]).split()[1] for line in lines]
+
+
+def test_a_step_of_a_users_own_has_parameters(corpus: Path) -> None:
+    recipe(corpus, {"step": "batch_steps:shout", "sign": "?"})
+    assert texts(corpus, process(corpus, Here()))[0] == ["ONE?", "TWO?", "THREE?"]
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"step": "filtre"}, "there is no step 'filtre'; did you mean filter?"),
+        ({"max_badness": 3}, 'has no step; write step = "NAME"'),
+        ({"step": "filter", "max_badnes": 3}, "unknown field.*its parameters are languages"),
+        ({"step": "filter", "min_language_share": 3}, "filter: .*<= 1"),
+        ({"step": "no_such_module:at_all"}, "cannot be imported"),
+        ({"step": "batch_steps:at_all"}, "cannot be imported"),
+        ({"step": "batch_steps:unversioned"}, r"has no version; write unversioned\.version = 1"),
+    ],
+)
+def test_a_mistake_in_a_recipe_is_told_before_anything_is_done(
+    corpus: Path, step: dict[str, Any], message: str
+) -> None:
+    recipe(corpus, step)
+    with pytest.raises(ConfigError, match=message):
+        process(corpus, Here())
+    assert not (corpus / "runs").exists()
+
+
+def test_a_step_that_gives_no_table_is_told(corpus: Path) -> None:
+    recipe(corpus, {"step": "batch_steps:no_table"})
+    with pytest.raises(Poisoned, match="a step must return a table of documents, not str"):
+        process(corpus, Here())
+
+
+def test_a_damaged_shard_is_named(corpus: Path) -> None:
+    recipe(corpus, {"step": "filter"})
+    (corpus / "docs" / "docs-00001.parquet").write_bytes(b"PAR1 this is none")
+    with pytest.raises(Poisoned, match=r"docs-00001\.parquet cannot be read"):
+        process(corpus, Here())
+
+
+def test_a_corpus_without_documents_is_processed_too(tmp_path: Path) -> None:
+    recipe(tmp_path, *({"step": name} for name in STEPS))
+    run = process(tmp_path, Here())
+    assert run.state == "done" and run.steps[-1].outputs == []
