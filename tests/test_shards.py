@@ -20,9 +20,9 @@ from rich.console import Console
 
 import sharding
 import thresher
+from batch_corpora import Here
 from exporting import exported
 from invariants import check_books, check_raw
-from test_batch import Here
 from test_forget import traces
 from thresher.batch.results import processed
 from thresher.batch.run import process

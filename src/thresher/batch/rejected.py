@@ -17,6 +17,7 @@ from thresher.crawl.state import State
 from thresher.store import corpus as corpora
 from thresher.store.corpus import CorpusError, aligned
 from thresher.store.segments import read_stream
+from thresher.store.shards import standing, state_folder
 from thresher.store.tables import DOCS, OUTCOMES
 
 KINDS = ("rejected", "quarantined")  # outcomes of pages that were there, and were not kept
@@ -43,21 +44,21 @@ def choose(
     No reasons: all but that there was such a page already. With each page is what the robots.txt of its host says
     of uses by models: it is not on the page.
     """
-    place = Path(directory)
-    state = _state(place)
+    file = standing(inputs[0])
+    state = _state(file.parents[1])
     try:
-        polite = Politeness(state, corpora.open(place).config.polite, lambda: 0.0)
+        polite = Politeness(state, corpora.open(directory).config.polite, lambda: 0.0)
         counted: Counter[str] = Counter()
         opt_outs = cache(lambda host: list(polite.opt_outs(host)))
-        found = (_chosen(batch, reasons, counted, opt_outs) for batch in _batches(inputs[0], length))
+        found = (_chosen(batch, reasons, counted, opt_outs) for batch in _batches(file, length))
         pages = shards.write(out, found, _SCHEMA)
     finally:
         state.close()
     return {"pages": pages, "reasons": dict(sorted(counted.items()))}
 
 
-def _state(directory: Path) -> State:
-    path = directory / "state"
+def _state(part: Path) -> State:
+    path = state_folder(part)
     if not path.is_dir():
         raise CorpusError(
             f"{path} is gone, and with it what robots.txt files said of uses by models; restore it, or leave "

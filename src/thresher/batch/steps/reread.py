@@ -6,6 +6,8 @@ pages that were not kept are chosen anew after each commit, which takes little, 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 from msgspec.structs import replace
 
@@ -52,10 +54,14 @@ def _choosing(work: Work, where: dict[str, str]) -> list[Task]:
     asked, directory = work.parameters, work.corpus.directory
     if not asked.rejected:
         return []
-    status = directory / "status.json"
-    commit = (digest_of(status),) if status.exists() else ()
     reasons = list(asked.reasons)
     return [
-        Task(CHOOSE, (file,), {"reasons": reasons, "length": length}, commit, where)
+        Task(CHOOSE, (file,), {"reasons": reasons, "length": length}, _commit(file.path.parents[1]), where)
         for file, length in sources.files(work.corpus, "outcomes", directory / FOLDER)
     ]
+
+
+def _commit(part: Path) -> tuple[str, ...]:
+    """Which commit of a crawl, or of one of its shards, it is."""
+    status = part / "status.json"
+    return (digest_of(status),) if status.exists() else ()
