@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -130,10 +131,11 @@ def test_an_address_is_visited_by_one_of_all_shards_at_a_time(tmp_path: Path) ->
     async def conversation(shards: Shards) -> None:
         for address in ("192.0.2.1", "192.0.2.2", "2001:db8::7"):
             waits = await asyncio.gather(*(one.address_wait(address) for one in shards.members * 2))
-            assert sorted(waits) == [0.0] + [0.5] * (2 * COUNT - 1)
-        shards.clock.now += 0.5
+            assert waits.count(0.0) == 1
+            assert all(later - sooner >= 0.5 for sooner, later in pairwise(sorted(waits)))
+        shards.clock.now += 60.0
         assert await shards.members[1].address_wait("192.0.2.1") == 0.0
-        assert await shards.members[2].address_wait("192.0.2.1") == 0.5
+        assert await shards.members[2].address_wait("192.0.2.1") >= 0.5
 
     talk(tmp_path, conversation)
 

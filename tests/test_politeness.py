@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from thresher.config import Polite
 from thresher.crawl.politeness import Politeness, retry_after
 from thresher.crawl.robots import ALLOW_ALL, DISALLOW_ALL
-from thresher.crawl.state import State
+from thresher.crawl.state import Nowhere, State
 from thresher.page import Failure, Reply
 
 HOST = "a.cz"
@@ -149,10 +152,29 @@ def test_ten_years_of_retry_after_are_cut_to_a_month(polite: Politeness) -> None
 
 def test_two_hosts_of_one_address_share_its_turns(polite: Politeness, clock: Clock) -> None:
     assert polite.take_address("192.0.2.1") == 0.0
-    assert polite.address_wait("192.0.2.1") == pytest.approx(0.5)
-    assert polite.address_wait("192.0.2.2") == 0.0
+    assert polite.take_address("192.0.2.1") == pytest.approx(0.5)
+    assert polite.take_address("192.0.2.2") == 0.0
     clock.now += 0.5
-    assert polite.address_wait("192.0.2.1") == 0.0
+    assert polite.take_address("192.0.2.1") == 0.0
+
+
+@given(st.lists(st.floats(0.0, 0.04), min_size=1, max_size=40), st.floats(0.0, 0.2))
+def test_those_who_wait_for_an_address_come_back_one_after_the_other(late: list[float], slack: float) -> None:
+    """Each a little late: none of them comes for nothing, and the address has its rest."""
+    clock = Clock()
+    polite = Politeness(Nowhere(), Polite(ip_delay=0.5), clock)
+    began = clock.now
+    assert polite.take_address("192.0.2.1", slack) == 0.0
+    visits, waits = [began], [polite.take_address("192.0.2.1", slack) for _ in late]
+    for wait, delayed in zip(waits, late, strict=True):
+        clock.now = began + wait + delayed
+        again = polite.take_address("192.0.2.1", slack)
+        if again:  # but for a moment
+            assert again <= 0.05
+            clock.now += again + 1e-6
+            assert polite.take_address("192.0.2.1", slack) == 0.0
+        visits.append(clock.now)
+    assert all(second - first > 0.5 - 1e-3 for first, second in pairwise(visits))
 
 
 def test_a_host_that_does_not_exist_is_given_up_and_stays_so(state: State, clock: Clock) -> None:

@@ -16,6 +16,8 @@ from thresher.crawl.state import State, Table
 from thresher.page import Failure, Reply
 
 MAX_LOAD_DELAY = 60.0  # a host that answered slowly once is not thought slow for hours
+A_MOMENT = 0.05  # seconds by which somebody may come too late
+MANY_ADDRESSES = 100_000  # that are remembered before those that may be visited are forgotten
 PARSED_ROBOTS = 20_000  # hosts whose parsed rules are kept in memory
 BUSY = (429, 503)
 
@@ -44,6 +46,9 @@ class Politeness:
         self._hosts = Table(state, b"p/", Manners)
         self._parsed: OrderedDict[str, Robots] = OrderedDict()
         self._address_until: dict[str, float] = {}
+        self._address_line: dict[
+            str, float
+        ] = {}  # when the last who has to wait for an address is to come back
 
     # robots.txt
 
@@ -149,22 +154,27 @@ class Politeness:
         manners = self._hosts[host]
         return min(max(manners.until - self._clock(), 0.0), manners.wait)
 
-    def address_wait(self, address: str) -> float:
-        """Seconds until that address, whatever the host, may be sent another request."""
-        return max(0.0, self._address_until.get(address, 0.0) - self._clock())
+    def take_address(self, address: str, slack: float = 0.0) -> float:
+        """Seconds to wait for an address; if there are none, a request goes there now, or within the slack.
 
-    def take_address(self, address: str) -> float:
-        """Seconds to wait for an address; if there are none, a request goes there now."""
-        wait = self.address_wait(address)
-        if not wait:
-            self._visit_address(address)
-        return wait
+        Those who have to wait stand in line: if all came back at once, all but one would have come for nothing.
+        """
+        now, delay = self._clock(), self._settings.ip_delay + slack
+        free = self._address_until.get(address, 0.0)
+        if free <= now:
+            if len(self._address_until) > MANY_ADDRESSES:
+                self._forget_addresses(now)
+            self._address_until[address] = now + delay
+            return 0.0
+        if free - now <= A_MOMENT:  # somebody before was a little late
+            return free - now
+        last = self._address_line.get(address, 0.0)
+        self._address_line[address] = back = max(free, last + delay + A_MOMENT) if last > now else free
+        return back - now
 
-    def _visit_address(self, address: str) -> None:
-        now = self._clock()
-        if len(self._address_until) > 100_000:
-            self._address_until = {a: until for a, until in self._address_until.items() if until > now}
-        self._address_until[address] = now + self._settings.ip_delay
+    def _forget_addresses(self, now: float) -> None:
+        self._address_until = {a: until for a, until in self._address_until.items() if until > now}
+        self._address_line = {a: last for a, last in self._address_line.items() if last > now}
 
     # hosts that are given up
 

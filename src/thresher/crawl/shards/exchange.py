@@ -31,6 +31,7 @@ from thresher.store.shards import Shard
 
 WINDOW = 8  # letters under way on one line
 AGAIN = 0.2  # seconds before a line that broke is laid anew
+MOMENT = 0.005  # seconds that a message may wait for others
 HELLO_SECONDS = 10.0  # for somebody to say who they are
 
 _frames: Frames[BetweenShards] = Frames(BetweenShards)
@@ -41,6 +42,32 @@ class Answering(Protocol):
 
     def __call__(self, question: Question, answer: Callable[[float | str], None]) -> None:
         """`answer` is to be called once, now or later."""
+
+
+class _Pen:
+    """Writes messages to a connection, those of a moment together: each time costs more than what is written."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._pending: list[bytes] = []
+
+    def write(self, message: BetweenShards) -> None:
+        if not self._pending:
+            asyncio.get_running_loop().call_later(MOMENT, self._flush)
+        self._pending.append(_frames.pack(message))
+
+    def _flush(self) -> None:
+        if not self._writer.is_closing():  # or whoever is left without an answer asks again
+            self._writer.write(b"".join(self._pending))
+        self._pending.clear()
+
+    async def drain(self) -> None:
+        """Wait until there is room."""
+        self._flush()
+        await self._writer.drain()
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 class Exchange:
@@ -63,7 +90,7 @@ class Exchange:
         self._answering = answering
         self.peers = [Peer(0) for _ in range(shard.count)]
         self._lines = {number: _Line(self, number) for number in range(shard.count) if number != shard.number}
-        self._callers: dict[int, asyncio.StreamWriter] = {}
+        self._callers: dict[int, _Pen] = {}
         self._server: asyncio.Server | None = None
 
     async def open(self, address: str) -> int:
@@ -86,7 +113,7 @@ class Exchange:
         for line in self._lines.values():
             line.wake()
         for number, caller in self._callers.items():
-            caller.write(_frames.pack(Receipt(self.letters.safe_from(number))))
+            caller.write(Receipt(self.letters.safe_from(number)))
 
     async def ask(self, number: int, about: MayVisit | WhoHas) -> float | str:
         """What another shard says; while it cannot be reached, this waits."""
@@ -103,18 +130,17 @@ class Exchange:
     # who calls
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        caller = -1
+        caller, pen = -1, _Pen(writer)
         with suppress(Broken, OSError, asyncio.TimeoutError):
             async with asyncio.timeout(HELLO_SECONDS):
                 caller = self._known(await _frames.read(reader, FIRST))
-            self._callers[caller] = writer
-            safe = self.letters.safe_from(caller)
-            writer.write(_frames.pack(Hello(self.token, self.shard.number, self.epoch, safe)))
+            self._callers[caller] = pen
+            pen.write(Hello(self.token, self.shard.number, self.epoch, self.letters.safe_from(caller)))
             while True:
-                self._heed(caller, await _frames.read(reader), writer)
-        if self._callers.get(caller) is writer:
+                self._heed(caller, await _frames.read(reader), pen)
+        if self._callers.get(caller) is pen:
             del self._callers[caller]
-        writer.close()
+        pen.close()
 
     def _known(self, hello: BetweenShards) -> int:
         """The shard that calls; Broken if it is none, or not in the epoch that counts."""
@@ -124,15 +150,10 @@ class Exchange:
             raise Broken(f"shard {hello.shard} is not in epoch {hello.epoch}")
         return hello.shard
 
-    def _heed(self, caller: int, message: BetweenShards, writer: asyncio.StreamWriter) -> None:
+    def _heed(self, caller: int, message: BetweenShards, pen: _Pen) -> None:
         if isinstance(message, Question):
             number = message.number
-
-            def answer(value: float | str) -> None:
-                if not writer.is_closing():  # who asked will ask again
-                    writer.write(_frames.pack(Answer(number, value)))
-
-            self._answering(message, answer)
+            self._answering(message, lambda value: pen.write(Answer(number, value)))
         elif isinstance(message, Letter):
             expected = self.letters.next_from(caller)
             if message.number > expected:
@@ -152,7 +173,7 @@ class _Line:
         self._number = number
         self._task: asyncio.Task[None] | None = None
         self._more = asyncio.Event()
-        self._writer: asyncio.StreamWriter | None = None
+        self._pen: _Pen | None = None
         self._questions: dict[int, tuple[Question, asyncio.Future[float | str]]] = {}
         self._asked = 0
         self._receipted = 0
@@ -172,8 +193,8 @@ class _Line:
         question = Question(self._asked, about)
         future: asyncio.Future[float | str] = asyncio.get_running_loop().create_future()
         self._questions[question.number] = question, future
-        if self._writer:
-            self._writer.write(_frames.pack(question))
+        if self._pen:
+            self._pen.write(question)
         try:
             return await future
         finally:
@@ -193,35 +214,36 @@ class _Line:
     async def _talk(self, peer: Peer) -> None:
         exchange = self._exchange
         reader, writer = await asyncio.open_connection(peer.address, peer.port)
+        pen = _Pen(writer)
         try:
-            writer.write(_frames.pack(Hello(exchange.token, exchange.shard.number, exchange.epoch)))
+            pen.write(Hello(exchange.token, exchange.shard.number, exchange.epoch))
             hello = await _frames.read(reader)
             if not isinstance(hello, Hello) or hello.epoch != peer.epoch:
                 raise Broken("somebody else")
             self._settle(hello.letter)
             for question, _ in self._questions.values():
-                writer.write(_frames.pack(question))
-            self._writer = writer
-            sending = asyncio.create_task(self._send(writer, hello.letter))
+                pen.write(question)
+            self._pen = pen
+            sending = asyncio.create_task(self._send(pen, hello.letter))
             try:
                 while True:
                     self._heed(await _frames.read(reader))
             finally:
                 sending.cancel()
         finally:
-            self._writer = None
-            writer.close()
+            self._pen = None
+            pen.close()
 
-    async def _send(self, writer: asyncio.StreamWriter, last: int) -> None:
+    async def _send(self, pen: _Pen, last: int) -> None:
         """Letters, from the one after the last that has arrived for certain."""
         while True:
             self._more.clear()
             for number, candidates in self._exchange.letters.to_send(self._number, last):
                 if number > self._receipted + WINDOW:
                     break
-                writer.write(_frames.pack(Letter(number, candidates)))
+                pen.write(Letter(number, candidates))
                 last = number
-                await writer.drain()
+                await pen.drain()
             await self._more.wait()
 
     def _heed(self, message: BetweenShards) -> None:

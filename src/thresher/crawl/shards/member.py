@@ -31,8 +31,8 @@ from thresher.store.files import StoreError
 from thresher.store.shards import Shard, home
 
 CLAIM_PATIENCE = 30.0  # seconds for another shard to say whether a text is new; then it is thought so
-ADDRESS_PATIENCE = 5.0  # … and whether an address may be visited; then it is asked again, …
-ADDRESS_WAIT = 1.0  # … after so many seconds
+ADDRESS_SLACK = 0.25  # … and whether an address may be visited, which is an answer only for so long; …
+ADDRESS_WAIT = 1.0  # … then it is asked again after so many
 
 
 def work(
@@ -252,9 +252,9 @@ class Member(Company):
         if owner == self.shard.number:
             return self._polite.take_address(address)
         try:
-            async with asyncio.timeout(ADDRESS_PATIENCE):
+            async with asyncio.timeout(ADDRESS_SLACK):
                 return float(await self._exchange.ask(owner, MayVisit(address)))
-        except TimeoutError:
+        except TimeoutError:  # too late: others may be on their way by now
             return ADDRESS_WAIT
 
     async def twin(self, text_hash: bytes, url: str) -> str | None:
@@ -270,7 +270,7 @@ class Member(Company):
     def _answer(self, question: Question, answer: Callable[[float | str], None]) -> None:
         about = question.about
         if isinstance(about, MayVisit):
-            answer(self._polite.take_address(about.address))
+            answer(self._polite.take_address(about.address, ADDRESS_SLACK))
         elif first := self._ledger.claim(about.text_hash, about.url):
             answer(first)
         else:
