@@ -1,6 +1,6 @@
 """A crawl in shards against one without: what company costs, in processes of this machine and on a Ray cluster.
 
-python -m bench.scaling [--pages 20000] [--hosts 120] [--shards 1,2,4] [--engines local,ray] [--rounds 1]
+python -m bench.scaling [--pages 40000] [--hosts 160] [--shards 1,2,4] [--engines local,ray] [--rounds 1]
 
 All crawl the toy web, pages of 30 to 80 KB, until their budget is spent. Processor time is that of all processes of
 a crawl from birth to death, coordinator, readers and Ray's own daemons among them; what the web server uses is not
@@ -47,8 +47,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.scaling", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--pages", type=int, default=20_000)
-    parser.add_argument("--hosts", type=int, default=120, help="of the toy web")
+    parser.add_argument("--pages", type=int, default=40_000)
+    parser.add_argument("--hosts", type=int, default=160, help="of the toy web")
     parser.add_argument("--shards", default="1,2,4")
     parser.add_argument("--engines", default="local,ray")
     parser.add_argument("--rounds", type=int, default=1)

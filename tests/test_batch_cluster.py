@@ -45,6 +45,21 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     cluster.shutdown()
 
 
+def test_calls_that_last_are_spread_and_where_nodes_come_and_go_some_would_have_more_room(
+    engine: Cluster,
+) -> None:
+    lasting = [engine.start(Call("engine_calls:hang", {})) for _ in range(4)]
+    assert sorted(engine.started.count(node) for node in set(engine.started)) == [2, 2]
+    assert not any(running.is_crowded() for running in lasting)
+    places = list(engine.started)
+    for running, node in zip(lasting, places, strict=True):
+        if node != places[0]:
+            running.kill()
+    engine.suspects.clear()  # as if that node had gone, and another had come
+    assert lasting[0].is_crowded()
+    assert engine.quietest_node() != places[0]
+
+
 def test_a_node_that_is_killed_changes_nothing(engine: Engine, tmp_path: Path) -> None:
     steps = [
         {"step": "batch_steps:deadly_to_its_node_once", "mark": str(tmp_path / "mark")},

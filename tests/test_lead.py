@@ -110,6 +110,19 @@ def test_one_that_has_committed_something_may_be_lost_as_often_as_it_likes() -> 
         led.vacate(0, epoch)
 
 
+def test_one_that_is_to_move_is_told_to_end_and_the_others_are_not() -> None:
+    led, _ = lead()
+    assert not led.is_well, "not all are there"
+    everybody_comes(led)
+    assert led.is_well
+    led.move(1)
+    assert told(led, beat(1)).ending == Ending("interrupted")
+    assert told(led, beat(0)).ending is None
+    led.vacate(1, epoch=2)
+    assert told(led, beat(1, epoch=2)).ending is None, "it has arrived"
+    assert led.ending is None
+
+
 def test_bytes_and_seconds_are_those_of_all_runs_and_shards() -> None:
     led, _ = lead(2, Budget(bytes=100))
     told(led, beat(0, downloaded=60))

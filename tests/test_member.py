@@ -43,6 +43,9 @@ class Asked:
     def poll(self) -> Ended | None:
         return None
 
+    def is_crowded(self) -> bool:
+        return False
+
     def kill(self) -> None:
         pass
 

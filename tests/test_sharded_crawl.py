@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +18,11 @@ import pytest
 import thresher
 from invariants import check_books, check_crawl, check_journal, check_raw, start
 from thresher.config import Config, ConfigError, dump, parse
+from thresher.crawl.ending import CrawlFault
+from thresher.crawl.shards import coordinator
 from thresher.crawl.start import crawl
+from thresher.engine.calls import Call
+from thresher.engine.processes import Processes
 from thresher.lab.toyweb import ToyWeb, serve, truth
 from thresher.store.shards import home, newest
 
@@ -157,6 +162,7 @@ def crawling(directory: Path, connect_to: str, engine: str) -> Iterator[subproce
     seeds = directory.parent / "seeds.txt"
     seeds.write_text("\n".join(start(WEB)))
     command = [sys.executable, "-m", "thresher.cli", "crawl", str(directory), "--engine", engine]
+    command += ["--shards", str(SHARDS)]
     command += ["--connect-to", connect_to, "--seeds", str(seeds)]
     with said(directory).open("wb") as errors:
         crawler = subprocess.Popen(command, stderr=errors, start_new_session=True)
@@ -293,6 +299,42 @@ def test_shards_that_work_on_disks_of_their_own_lose_no_more_than_since_their_la
     check_raw(directory)
     check_books(directory)
     check_journal(journal, WEB, DELAY)
+
+
+class Crowded(Processes):
+    """An engine that has more room elsewhere for the first that asks, once."""
+
+    def start(self, call: Call) -> Any:
+        started = super().start(call)
+        asked = call.arguments["number"] == 1 and call.arguments["epoch"] == 1
+        started.is_crowded = lambda: asked  # type: ignore[method-assign]
+        return started
+
+
+def test_a_shard_can_be_moved_while_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "BALANCE", 0.1)
+    (tmp_path / "corpus.toml").write_text(dump(config()))
+    (tmp_path / "seeds.txt").write_text("\n".join(start(SMALL)))
+    with serve(SMALL) as server, closing(Crowded()) as engine:
+        led = coordinator.Coordinator(tmp_path, config(), engine, connect_to=server.connect_to)
+        assert asyncio.run(led.run()).reason == "done"
+    assert [newest(home(tmp_path, shard)).name for shard in range(SHARDS)] == [
+        "e000001",
+        "e000002",
+        "e000001",
+    ]
+    check_crawl(tmp_path, SMALL)
+    check_raw(tmp_path)
+    check_books(tmp_path)
+
+
+def test_what_one_shard_cannot_do_ends_the_crawl_with_its_words_and_all_others_commit(tmp_path: Path) -> None:
+    (tmp_path / "corpus.toml").write_text(dump(config()))
+    home(tmp_path, 1).mkdir(parents=True)
+    (home(tmp_path, 1) / "e000009").write_text("a file, where a folder should be")
+    with serve(SMALL) as server, pytest.raises(CrawlFault, match="e000009"):
+        crawl(tmp_path, "cs", start(SMALL), connect_to=server.connect_to)
+    assert not (tmp_path / "shards" / "at-work").exists(), "all have ended"
 
 
 def test_interrupting_once_commits_in_all_shards(tmp_path: Path) -> None:

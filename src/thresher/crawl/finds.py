@@ -44,26 +44,20 @@ class Finds:
         `source` is the host whose page led to them; None: no page did.
         """
         keys = [key(url) for url in urls]
-        abroad = set() if self._shard.count == 1 else self._abroad(urls)
-        unseen = self._seen.unseen(keys) if not abroad else self._unseen(keys, abroad)
+        unseen = self._seen.unseen(keys) if self._shard.count == 1 else self._unsent(keys)
         fresh = [place for place in unseen if self._gate.admits(urls[place], source)]
         if self._forgotten:
             fresh = [place for place in fresh if not self.refuses(urls[place])]
-        self._seen.add([keys[place] for place in fresh if place not in abroad])
-        for place in abroad.intersection(fresh):
+        own = [place for place in fresh if self._shard.owns(host_of(urls[place]))]
+        self._seen.add([keys[place] for place in own])
+        for place in set(fresh).difference(own):
             self._sent.add(keys[place])
         return fresh
 
-    def _abroad(self, urls: Sequence[str]) -> set[int]:
-        """Places of URLs that are for other shards."""
-        return {place for place, url in enumerate(urls) if not self._shard.owns(host_of(url))}
-
-    def _unseen(self, keys: Sequence[bytes], abroad: set[int]) -> list[int]:
-        """Places of keys that are new here, or that were not sent to other shards lately."""
-        own = [place for place in range(len(keys)) if place not in abroad]
-        fresh = [own[number] for number in self._seen.unseen([keys[place] for place in own])]
-        sent = {keys[place]: place for place in sorted(abroad, reverse=True) if keys[place] not in self._sent}
-        return sorted([*fresh, *sent.values()])
+    def _unsent(self, keys: Sequence[bytes]) -> list[int]:
+        """Places of keys that were neither seen here nor lately sent to other shards, whosever they are."""
+        places = [place for place, key in enumerate(keys) if key not in self._sent]
+        return [places[number] for number in self._seen.unseen([keys[place] for place in places])]
 
     def without_forgotten(self, page: Page) -> Page:
         """A page without its links to what is to stay forgotten: they are not written down again."""

@@ -150,7 +150,7 @@ class Crawl:
             if time.monotonic() >= due or self._much_is_pending():
                 self.commit()
                 due = time.monotonic() + self._config.store.commit_seconds
-        if not self._stopping:
+        if ending.reason != "interrupted":
             self.ledger.seal()
         self.commit()
         return ending

@@ -48,6 +48,9 @@ class Running(Protocol):
     def poll(self) -> Ended | None:
         """How it ended; None while it runs."""
 
+    def is_crowded(self) -> bool:
+        """Whether there would be more room elsewhere, if it were ended and started again."""
+
     def kill(self) -> None:
         """End it now, as far as it can be reached; nothing more is heard of it."""
 

@@ -127,13 +127,13 @@ class Cluster:
             self.ray.cancel(stream, force=True)
 
     def start(self, call: Call) -> _Started:
-        node = self._quietest_node()
+        node = self.quietest_node()
         where = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
         # A sliver of a processor: as many as there are find room, but not on a node that is to do no work.
         station = self.ray.remote(num_cpus=0.01, max_restarts=0, scheduling_strategy=where)(_Station)
         return _Started(self, station.remote(), node, call)
 
-    def _quietest_node(self) -> str:
+    def quietest_node(self) -> str:
         """The node on which the fewest calls were started, before all those on which one had to be given up."""
         nodes = [
             node["NodeID"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")
@@ -175,6 +175,10 @@ class _Started:
             ended = _without_answer(self._under_way, _cause(fault))
         self._leave()
         return ended
+
+    def is_crowded(self) -> bool:
+        started = self._cluster.started
+        return started.count(self._node) > started.count(self._cluster.quietest_node()) + 1
 
     def kill(self) -> None:
         self._cluster.suspects.add(self._node)

@@ -138,6 +138,9 @@ class _Started:
             self._process.close()
         return ended
 
+    def is_crowded(self) -> bool:
+        return False  # there is but one machine
+
     def kill(self) -> None:
         self._process.kill()
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,6 +52,7 @@ class Shard(Struct, frozen=True):
 ALONE = Shard()
 
 
+@lru_cache(maxsize=200_000)
 def owner(host: str, count: int) -> int:
     """The shard that has a host: all hosts of a registered domain are of one shard."""
     return xxhash.xxh3_64_intdigest(domain_of(host).encode()) % count

@@ -22,9 +22,9 @@ from thresher.store.figures import merged
 from thresher.store.shards import home, newest
 
 WORK = "thresher.crawl.shards.member:work"
-TICK = 0.1  # seconds between two looks at what has become of the shards
-TELL = 1.0  # … and between two reports
-PATIENCE = 300.0  # for shards to commit and close their books at the end
+TICK = 0.2  # seconds between two looks at what has become of the shards, …
+TELL = 1.0  # … between two reports, …
+BALANCE = 30.0  # … and between two looks at whether some would have more room elsewhere
 
 _frames: Frames[Beat] = Frames(Beat)
 
@@ -48,6 +48,7 @@ class Coordinator:
         self._progress = progress
         self._token = secrets.token_hex()
         self._running: dict[int, Running] = {}
+        self._fault: CrawlFault | None = None
         self._place = ("", 0)
         self._connections: set[asyncio.StreamWriter] = set()
         count = config.shards.count
@@ -70,25 +71,30 @@ class Coordinator:
         """Crawl until nothing is left, a budget is spent or `stop` is called."""
         server = await asyncio.start_server(self._hear, self._engine.address, 0)
         self._place = server.sockets[0].getsockname()[:2]
-        told = 0.0
+        told = balanced = time.monotonic()
         try:
             await self._wait_for_forerunners()
             while self._lead.ending is None or self._running:
-                self._start()
+                await self._start()
                 self._look()
                 self._at_work().touch()
                 if time.monotonic() - told >= TELL:
                     told = time.monotonic()
                     self._tell()
+                if time.monotonic() - balanced >= BALANCE:
+                    balanced = time.monotonic()
+                    self._balance()
                 await asyncio.sleep(TICK)
             self._at_work().unlink(missing_ok=True)
-            self._progress(Corpus(self._directory, self._config).stats())
         finally:
             for running in self._running.values():
                 running.kill()
             for connection in self._connections:
                 connection.close()
             server.close()
+        if self._fault:
+            raise self._fault
+        self._progress(Corpus(self._directory, self._config).stats())
         return self._lead.ending
 
     def _at_work(self) -> Path:
@@ -100,7 +106,7 @@ class Coordinator:
             since = time.time() - self._at_work().stat().st_mtime
             await asyncio.sleep(min(max(self._config.shards.lease - since, 0.0), self._config.shards.lease))
 
-    def _start(self) -> None:
+    async def _start(self) -> None:
         for number in self._lead.to_start():
             call = Call(
                 WORK,
@@ -114,7 +120,8 @@ class Coordinator:
                     "connect_to": self._connect_to,
                 },
             )
-            self._running[number] = self._engine.start(call)
+            # In a thread, for it may take a while to find a place, and shards want to be heard meanwhile.
+            self._running[number] = await asyncio.to_thread(self._engine.start, call)
             self._lead.call(number)
 
     def _look(self) -> None:
@@ -126,18 +133,32 @@ class Coordinator:
                 continue
             del self._running[number]
             if isinstance(ended.result, dict) and (fault := ended.result.get("fault")):
-                raise CrawlFault(fault)
-            if not self._lead.ending:
-                self._replace(number, ended.log)
-        for number in [] if self._lead.ending else self._lead.silent():
-            self._running.pop(number).kill()
-            self._replace(number, "")
+                self._fail(fault)
+            self._replace(number, ended.log)
+        for number in self._lead.silent():
+            if number in self._running:
+                self._running.pop(number).kill()
+                self._replace(number, "")
 
     def _replace(self, number: int, log: str) -> None:
+        if self._lead.ending:  # nobody is needed any more
+            return
         try:
             self._lead.vacate(number, issue(home(self._directory, number)))
         except CrawlFault as fault:
-            raise CrawlFault(f"{fault}.\n{log}".strip()) from None
+            self._fail(f"{fault}.\n{log}".strip())
+
+    def _fail(self, message: str) -> None:
+        """Let all others commit and end, and tell why then."""
+        self._fault = self._fault or CrawlFault(message)
+        self._lead.stop()
+
+    def _balance(self) -> None:
+        """Move a shard, if one would have more room elsewhere: it commits, ends, and is started there."""
+        for number, running in self._running.items():
+            if self._lead.is_well and running.is_crowded():
+                self._lead.move(number)
+                return
 
     async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Listen to a shard for as long as it speaks, and is the one that counts."""

@@ -31,7 +31,7 @@ from thresher.store.shards import Shard
 
 WINDOW = 8  # letters under way on one line
 AGAIN = 0.2  # seconds before a line that broke is laid anew
-MOMENT = 0.005  # seconds that a message may wait for others
+MOMENT = 0.02  # seconds that a message may wait for others
 HELLO_SECONDS = 10.0  # for somebody to say who they are
 
 _frames: Frames[BetweenShards] = Frames(BetweenShards)

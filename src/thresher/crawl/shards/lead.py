@@ -37,6 +37,7 @@ class Seat(Struct):
     port: int = 0
     version: int = 0  # of the list of shards that it knows
     deaths: int = 0  # since it last committed something
+    moves: bool = False  # is to be started elsewhere
     fetched: int = 0
     granted: int = 0  # pages it may fetch beyond those
     downloaded: int = 0
@@ -100,6 +101,15 @@ class Lead:
         self.version += 1
         self._quiet_since = None
 
+    @property
+    def is_well(self) -> bool:
+        """Whether all are there, and nothing is to end."""
+        return self.ending is None and all(seat.standing == "present" for seat in self.seats)
+
+    def move(self, number: int) -> None:
+        """Have a shard commit and end, to be started elsewhere."""
+        self.seats[number].moves = True
+
     def silent(self) -> list[int]:
         """Shards whose lease is over, or that were called and never came."""
         now = self._clock()
@@ -136,7 +146,7 @@ class Lead:
             None if beat.version == self.version else self._peers(),
             grant,
             self._budget.pages > 0,
-            self.ending,
+            self.ending or (Ending("interrupted") if seat.moves else None),
         )
 
     def _peers(self) -> list[Peer]:

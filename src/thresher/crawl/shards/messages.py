@@ -94,8 +94,7 @@ class Beat(Struct, frozen=True):
     busy: bool = True  # may need more than it holds
     downloaded: int = 0  # bytes
     idle: Ending | None = None  # why it has nothing to do, if that is so
-    posted: int = 0  # letters sent and received, of all its runs: when none is on its way, all are equal
-    received: int = 0
+    received: int = 0  # letters, of all its runs
     outbox: int = 0  # letters not known to be safe with their receivers
     commits: int = 0  # since it was started
     status: dict[str, Any] | None = None  # its figures, if they are new
@@ -116,7 +115,7 @@ class Word(Struct, frozen=True):
     peers: list[Peer] | None = None  # if they are new to the shard
     grant: int = 0  # pages more
     limited: bool = False  # whether pages must be granted at all
-    ending: Ending | None = None  # of the whole crawl
+    ending: Ending | None = None  # of the whole crawl, or of this shard here
 
 
 # how it travels
