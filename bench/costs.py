@@ -1,11 +1,11 @@
 """What a page, a URL and a host cost: for planning a large crawl, and for the web on which crawls go on paper.
 
-python -m bench.costs [--only links,seen,queue,hosts,calls] [--urls 1000000]
+python -m bench.costs [--only links,seen,queue,hosts,lines] [--urls 1000000]
 
 links: how many links pages of the recorded web have, where they lead, how many are on every page of a host, and the
 bytes of one in a letter between shards. seen, queue, hosts: bytes on disk and in memory, and how long it takes to
-open them again. URLs are those of the recorded web, with a number in each, so that there are enough of them. calls:
-processor time of a call from one actor of Ray to another, with next to nothing in it.
+open them again. URLs are those of the recorded web, with a number in each, so that there are enough of them. lines:
+processor time of a question and of a letter between two shards.
 """
 
 from __future__ import annotations
@@ -37,10 +37,14 @@ from thresher.crawl.guide import guided
 from thresher.crawl.learned.layout import HINTS, MARK
 from thresher.crawl.scope import Gate
 from thresher.crawl.seen import BloomFilter, Keys, Seen
+from thresher.crawl.shards.exchange import Exchange
+from thresher.crawl.shards.letters import Letters
+from thresher.crawl.shards.messages import MayVisit, Peer
 from thresher.crawl.state import State
 from thresher.crawl.yields import Yields
 from thresher.page import Candidate, Link, Reply
 from thresher.read.reader import read
+from thresher.store.shards import Shard, owner
 from thresher.url import domain, host, key
 
 SAMPLE = 80  # pages of a host
@@ -48,9 +52,9 @@ FEWEST = 20  # pages that tell what stands on every page of a host
 PORTION = 10_000  # URLs between two commits
 URLS_OF_HOST = 100
 HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-CALLS = 4_000
-AT_ONCE = 20  # calls that wait for their answers
-KINDS = ("links", "seen", "queue", "hosts", "calls")
+QUESTIONS = 1_000
+LETTERS, LINKS = 300, 10  # letters, and links of each
+KINDS = ("links", "seen", "queue", "hosts", "lines")
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -209,31 +213,58 @@ def _frontier(urls: int, hosts: int) -> dict[str, Any]:
     }
 
 
-def _calls(_: int) -> dict[str, Any]:
-    """Questions of one actor to another."""
-    import ray
+class _Station:
+    """One of two shards that only speak to each other."""
 
-    class Actor:
-        async def answer(self, question: bytes) -> float:
-            return float(len(question))
+    def __init__(self, directory: Path, number: int) -> None:
+        self.arrived = asyncio.Event()
+        self.state = State(directory / str(number))
+        self.letters = Letters(self.state, Shard(number, 2))
+        self.exchange = Exchange(
+            Shard(number, 2), 1, "", self.letters, lambda _: self.arrived.set(), lambda _, answer: answer(0.0)
+        )
 
-        async def ask(self, other: Any) -> None:
-            for _ in range(CALLS // AT_ONCE):
-                await asyncio.gather(*(other.answer.remote(b"192.0.2.1") for _ in range(AT_ONCE)))
+    def commit(self) -> None:
+        self.letters.flush()
+        self.state.commit()
+        self.letters.durable(self.letters.committed())
+        self.exchange.durable()
 
-        async def cpu_seconds(self) -> float:
-            return time.process_time()
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    made = ray.remote(num_cpus=0.1)(Actor)
-    pair = [made.remote(), made.remote()]
-    ray.get(pair[0].ask.remote(pair[1]))  # who calls for the first time has to get to know the other
-    before = ray.get([actor.cpu_seconds.remote() for actor in pair])
-    ray.get(pair[0].ask.remote(pair[1]))
-    after = ray.get([actor.cpu_seconds.remote() for actor in pair])
-    ray.shutdown()
-    asker, answerer = (1e3 * (late - early) / CALLS for early, late in zip(before, after, strict=True))
-    return {"asker_cpu_ms": asker, "answerer_cpu_ms": answerer}
+def _lines(_: int) -> dict[str, Any]:
+    """Questions, some at a time, and letters, a commit each; the time of both sides together."""
+    with tempfile.TemporaryDirectory() as directory:
+        return asyncio.run(_spoken(Path(directory)))
+
+
+async def _spoken(directory: Path) -> dict[str, Any]:
+    stations = [_Station(directory, number) for number in range(2)]
+    peers = [Peer(1, "127.0.0.1", await station.exchange.open("127.0.0.1")) for station in stations]
+    for station in stations:
+        station.exchange.update(peers)
+    first, second = stations
+    await first.exchange.ask(1, MayVisit("192.0.2.1"))
+    costs = {}
+    for together in (1, 5, 20):
+        started = time.process_time()
+        for _ in range(QUESTIONS // together):
+            await asyncio.gather(*(first.exchange.ask(1, MayVisit("192.0.2.1")) for _ in range(together)))
+        costs[f"question_cpu_ms_{together}_at_a_time"] = 1e3 * (time.process_time() - started) / QUESTIONS
+    patterns = _url_pairs()
+    links = [_numbered(number, 1_000, patterns) for number in range(1_000)]
+    abroad = [link for link in links if owner(host(link.url), 2)][:LINKS]
+    started = time.process_time()
+    for _ in range(LETTERS):
+        first.letters.add(abroad)
+        first.commit()
+        await second.arrived.wait()
+        second.arrived.clear()
+        second.commit()
+    costs["letter_cpu_ms"] = 1e3 * (time.process_time() - started) / LETTERS
+    for station in stations:
+        await station.exchange.close()
+        station.state.close()
+    return costs
 
 
 def _url_pairs() -> list[tuple[str, str]]:
@@ -267,7 +298,7 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-MEASURES = {"links": _links, "seen": _seen, "queue": _queue, "hosts": _hosts, "calls": _calls}
+MEASURES = {"links": _links, "seen": _seen, "queue": _queue, "hosts": _hosts, "lines": _lines}
 
 if __name__ == "__main__":
     main()

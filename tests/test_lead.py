@@ -110,6 +110,15 @@ def test_one_that_has_committed_something_may_be_lost_as_often_as_it_likes() -> 
         led.vacate(0, epoch)
 
 
+def test_what_was_fetched_counts_also_while_a_shard_is_opened_or_closed() -> None:
+    led, _ = lead(2, Budget(pages=30), fetched=[10, 15])
+    assert told(led, beat(0, port=0)).grant == 0
+    assert sum(told(led, beat(shard, fetched=pages)).grant for shard, pages in enumerate([10, 15])) == 5
+    told(led, beat(1, port=0))
+    assert told(led, beat(0, fetched=15)).grant == 0
+    assert led.ending == Ending("page budget")
+
+
 def test_one_that_is_to_move_is_told_to_end_and_the_others_are_not() -> None:
     led, _ = lead()
     assert not led.is_well, "not all are there"

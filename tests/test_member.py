@@ -191,7 +191,7 @@ def test_a_shard_whose_coordinator_is_gone_may_do_nothing_more(tmp_path: Path) -
         with pytest.raises(Superseded):
             member.check()
         with pytest.raises(Superseded):
-            member.ending(None)
+            member.ending(None, 0)
 
     talk(tmp_path, conversation)
 
@@ -201,7 +201,7 @@ def test_the_crawl_ends_when_all_shards_say_they_are_done(tmp_path: Path) -> Non
         done = Ending("done")
 
         def all_told() -> bool:
-            told = [member.ending(done) for member in shards.members]
+            told = [member.ending(done, 0) for member in shards.members]
             return told == [done] * COUNT
 
         await until(all_told)

@@ -48,6 +48,6 @@ class Company:
     def committed(self, status: dict[str, Any]) -> None:
         """All that was flushed is committed; the figures as of now."""
 
-    def ending(self, reason: Ending | None) -> Ending | None:
-        """Why the crawl as a whole ends, told why this shard would."""
+    def ending(self, reason: Ending | None, under_way: int) -> Ending | None:  # noqa: ARG002
+        """Why the crawl as a whole ends, told why this shard would, and how many visits are under way."""
         return reason

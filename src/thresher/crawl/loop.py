@@ -184,7 +184,7 @@ class Crawl:
             raise self._fault
         if self._stopping:
             return Ending("interrupted")
-        return self._company.ending(self._reason_to_end())
+        return self._company.ending(self._reason_to_end(), len(self._visits))
 
     def _reason_to_end(self) -> Ending | None:
         if spent := self._meter.spent():

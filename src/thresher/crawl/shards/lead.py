@@ -128,16 +128,13 @@ class Lead:
         if (seat.standing, seat.address, seat.port) != ("present", address, beat.port):
             self.version += 1
         seat.standing, seat.heard, seat.address, seat.port = "present", self._clock(), address, beat.port
-        seat.version, seat.fetched, seat.downloaded = beat.version, beat.fetched, beat.downloaded
-        seat.granted, seat.idle, seat.received, seat.outbox = (
-            beat.holds,
-            beat.idle,
-            beat.received,
-            beat.outbox,
-        )
+        seat.version, seat.idle = beat.version, beat.idle
+        if beat.port:  # or its books are not open yet, or not any more
+            seat.fetched, seat.granted, seat.downloaded = beat.fetched, beat.holds, beat.downloaded
+            seat.received, seat.outbox = beat.received, beat.outbox
+            seat.status = beat.status or seat.status
         if beat.commits:
             seat.deaths = 0
-        seat.status = beat.status or seat.status
         self.look()
         grant = self._grant(beat)
         seat.granted += grant
@@ -158,7 +155,8 @@ class Lead:
         """Pages that a shard may fetch beyond those it was granted before."""
         left = self._budget.pages - sum(seat.fetched + seat.granted for seat in self.seats)
         portion = min(max(left // (PORTIONS * len(self.seats)), LEAST), MOST)
-        return min(portion, left) if beat.busy and left > 0 and 2 * beat.holds <= portion else 0
+        wants = beat.port and beat.busy and 2 * beat.holds <= portion
+        return min(portion, left) if wants and left > 0 else 0
 
     def spent(self) -> str:
         """The budget that is spent, or ""."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvloop
 import xxhash
@@ -92,6 +93,14 @@ async def _work(directory: Path, config: Config, member: Member, connect_to: str
             await member.close()
 
 
+class _Said(NamedTuple):
+    """What the loop says of itself, all at one moment."""
+
+    idle: Ending | None = None  # why there is nothing to do
+    received: int = 0  # letters
+    outbox: int = 0
+
+
 class Member(Company):
     """One shard among others: what its loop may do, what it says, and what it is told."""
 
@@ -106,9 +115,10 @@ class Member(Company):
         self._port = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._word = Word(0, limited=True)
-        self._limit: int | None = None  # pages that may have been fetched in all, once that is known …
+        self._limit = 0  # pages that may have been fetched in all …
+        self._limiting = threading.Lock()  # … as the loop and the thread of the lease agree …
         self._asked = False  # … and whether that should be more
-        self._idle: Ending | None = None
+        self._said = _Said()
         self._commits = 0
         self._status: dict[str, Any] | None = None
         self._claims: list[Callable[[float | str], None]] = []  # to be answered after the next commit
@@ -126,8 +136,9 @@ class Member(Company):
 
     async def open(self) -> None:
         """Be there for others."""
-        self._loop = asyncio.get_running_loop()
+        self._limit = self._ledger.figures.fetched
         self._port = await self._exchange.open(self.lease.address)
+        self._loop = asyncio.get_running_loop()
         self.lease.hurry()
 
     async def finish(self) -> None:
@@ -148,10 +159,11 @@ class Member(Company):
     def _beat(self) -> Beat:
         if not self._loop:
             return Beat(self._token, self.shard.number, self.epoch)
-        figures = self._ledger.figures
+        figures, said = self._ledger.figures, self._said
         status, self._status = self._status, None
-        fetched = figures.fetched
-        limit = fetched if self._limit is None else self._limit
+        with self._limiting:
+            fetched = figures.fetched
+            holds = max(self._limit - fetched, 0)
         return Beat(
             token=self._token,
             shard=self.shard.number,
@@ -159,17 +171,19 @@ class Member(Company):
             port=self._port,
             version=self._word.version,
             fetched=fetched,
-            holds=max(limit - fetched, 0),
-            busy=self._idle is None,
+            holds=holds,
+            busy=said.idle is None,
             downloaded=figures.downloaded,
-            idle=self._idle,
-            received=self._letters.received,
-            outbox=self._letters.outstanding,
+            idle=said.idle,
+            received=said.received,
+            outbox=said.outbox,
             commits=self._commits,
             status=status,
         )
 
     def _heed(self, word: Word) -> None:
+        with self._limiting:  # here, for the next beat is to tell of it
+            self._limit += word.grant
         if self._loop:
             self._loop.call_soon_threadsafe(self._take, word)
 
@@ -177,9 +191,6 @@ class Member(Company):
         """In the loop again."""
         if word.peers is not None:
             self._exchange.update(word.peers)
-        if self._limit is None:
-            self._limit = self._ledger.figures.fetched
-        self._limit += word.grant
         self._asked = self._asked and not word.grant  # where nothing is left, the next beat is soon enough
         self._word = word
         self._news()
@@ -197,7 +208,7 @@ class Member(Company):
             self._copying[0].result()
 
     def may_fetch(self, pages: int) -> bool:
-        if not self.lease.holds or self._limit is None:
+        if not self.lease.holds or not self._word.version:
             return False
         if not self._word.limited or pages <= self._limit:
             return True
@@ -206,13 +217,15 @@ class Member(Company):
             self.lease.hurry()
         return False
 
-    def ending(self, reason: Ending | None) -> Ending | None:
+    def ending(self, reason: Ending | None, under_way: int) -> Ending | None:
         self.check()
-        if reason and not self._idle and self._limit is not None:
-            self._limit = self._ledger.figures.fetched  # for others: nothing is under way here
-        if bool(reason) != bool(self._idle):
+        idle = None if under_way else reason
+        if idle and not self._said.idle:
+            with self._limiting:
+                self._limit = self._ledger.figures.fetched  # what is left is for others
+        if bool(idle) != bool(self._said.idle):
             self.lease.hurry()
-        self._idle = reason
+        self._said = _Said(idle, self._letters.received, self._letters.outstanding)
         return self._word.ending
 
     def flush(self) -> None:
