@@ -28,6 +28,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import uvloop
 
 from bench.measure import emit, say
 from bench.webs import Missing, unpacked
@@ -234,7 +235,7 @@ class _Station:
 def _lines(_: int) -> dict[str, Any]:
     """Questions, some at a time, and letters, a commit each; the time of both sides together."""
     with tempfile.TemporaryDirectory() as directory:
-        return asyncio.run(_spoken(Path(directory)))
+        return uvloop.run(_spoken(Path(directory)))
 
 
 async def _spoken(directory: Path) -> dict[str, Any]:
