@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thresher.config import Budget
 from thresher.store.figures import SHOWN_HOSTS, merged
 
 COUNTS = st.integers(0, 10**6)
@@ -79,6 +81,10 @@ def statuses(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def of_all(several: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
+    return merged(several, Budget(pages=100))
+
+
 def alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Equal but for the last digit of a mean, and for how many there are."""
     lately = one["widening"]["lately"], other["widening"]["lately"]
@@ -90,7 +96,7 @@ def alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 @given(statuses())
 def test_the_figures_of_one_shard_are_those_of_the_crawl(status: dict[str, Any]) -> None:
-    crawl = merged([{**status, "files": {"docs/docs-00001.parquet": None}, "state": "state-1"}])
+    crawl = of_all([{**status, "files": {"docs/docs-00001.parquet": None}, "state": "state-1"}])
     assert alike(crawl, status)
     row = {"shard": 0, "fetched": status["pages"]["fetched"], "kept": status["pages"]["kept"]}
     assert crawl["shards"] == [{**row, "queue": status["queue"], "hosts": status["hosts"]["seen"]}]
@@ -102,12 +108,12 @@ def test_the_figures_of_groups_add_up_to_those_of_all(
     several: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(1, len(several) - 1))
-    assert alike(merged([merged(several[:cut]), merged(several[cut:])]), merged(several))
+    assert alike(of_all([of_all(several[:cut]), of_all(several[cut:])]), of_all(several))
 
 
 @given(st.lists(statuses(), min_size=1, max_size=4))
 def test_counts_are_sums_and_rates_those_of_sums(several: list[dict[str, Any]]) -> None:
-    crawl = merged(several)
+    crawl = of_all(several)
     for section, name in (("pages", "fetched"), ("bytes", "text"), ("hosts", "closed"), ("time", "cpu_s")):
         assert crawl[section][name] == sum(status[section][name] for status in several)
     for reason, count in crawl["pages"]["rejected"].items():
@@ -128,9 +134,9 @@ def test_counts_are_sums_and_rates_those_of_sums(several: list[dict[str, Any]]) 
 def test_a_shard_that_has_told_nothing_yet_keeps_its_number(
     first: dict[str, Any], last: dict[str, Any]
 ) -> None:
-    crawl = merged([None, first, None, last])
+    crawl = of_all([None, first, None, last])
     assert [row["shard"] for row in crawl["shards"]] == [1, 3]
-    assert alike(crawl, merged([first, last]))
+    assert alike(crawl, of_all([first, last]))
 
 
 @given(statuses())
@@ -145,5 +151,5 @@ def test_only_the_last_cycles_are_told_where_shards_are_not_equally_far(status: 
         "yield": 0.25,
     }
     late, early = ({**status, "cycles": [{"cycle": n, **row} for n in (m, m + 1)]} for m in (8, 7))
-    found = merged([late, early])["cycles"]
+    found = of_all([late, early])["cycles"]
     assert [(one["cycle"], one["fetched"], one["yield"]) for one in found] == [(8, 8, 0.25), (9, 4, 0.25)]

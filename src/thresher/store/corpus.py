@@ -157,7 +157,11 @@ class Corpus:
                 f"{self.directory} has no figures yet; `thresher crawl {self.directory}` makes them"
             )
         count = self.config.shards.count
-        status = merged([told.get(number) for number in range(count)]) if count else told[0] or {}
+        status = (
+            merged([told.get(number) for number in range(count)], self.config.budget)
+            if count
+            else told[0] or {}
+        )
         return {name: figure for name, figure in status.items() if name not in OF_A_SHARD}
 
     def _told(self, folders: list[Path]) -> list[tuple[int, dict[str, Any] | None]]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from thresher.config import Budget
+
 Status = Mapping[str, Any]
 
 SHOWN_HOSTS = 5  # best and worst
@@ -14,10 +16,11 @@ SUMS = ("pages", "bytes", "queue", "queue_closed", "given_up", "seen_urls", "con
 CYCLE_SUMS = ("fetched", "kept", "ours", "downloaded", "text_bytes")
 
 
-def merged(statuses: Sequence[Status | None]) -> dict[str, Any]:
+def merged(statuses: Sequence[Status | None], budget: Budget) -> dict[str, Any]:
     """The status of a crawl from those of its shards, by number; None: one that has not told any. One at least has.
 
-    What is asked of all alike (language, policy, budget), and what is not known here, is as the first one tells.
+    The budget is that of all together. What is asked of all alike (language, policy), and what is not known here,
+    is as the first one tells.
     """
     told = [status for status in statuses if status is not None]
     sums = {name: added([status[name] for status in told]) for name in SUMS}
@@ -25,6 +28,7 @@ def merged(statuses: Sequence[Status | None]) -> dict[str, Any]:
     return {
         **{name: figure for name, figure in told[0].items() if name not in OF_A_SHARD},
         **sums,
+        "budget": {"pages": budget.pages, "bytes": budget.bytes, "seconds": budget.seconds},
         "yield": {
             "bytes": share(bytes_["text"], bytes_["downloaded"]),
             "documents": share(pages["kept"], pages["fetched"]),

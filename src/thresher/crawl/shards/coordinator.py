@@ -179,9 +179,4 @@ class Coordinator:
     def _tell(self) -> None:
         statuses = [seat.status for seat in self._lead.seats]
         if any(statuses):
-            self._progress({**merged(statuses), "budget": _budget(self._config)})
-
-
-def _budget(config: Config) -> dict[str, float]:
-    budget = config.budget
-    return {"pages": budget.pages, "bytes": budget.bytes, "seconds": budget.seconds}
+            self._progress(merged(statuses, self._config.budget))
