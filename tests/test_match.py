@@ -236,6 +236,15 @@ def test_all_that_is_looked_up_first_leaves_every_match(
         check(corpus, pattern + ending, folder)
 
 
+def test_what_a_match_needs_may_stand_in_a_later_structure_than_its_beginning(folder: Path) -> None:
+    sentences = [[("a", "N")], [("a", "N"), ("a", "N")]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thresher.query.plan.Planner._expected", lambda *_: 1.0)
+        patch.setattr("thresher.query.plan.TRYING", 1e12)
+        for count in (1, 2, 3):
+            check([("1999", [sentences])], f'<s/> [] "a" within {count} s', folder)
+
+
 labelled = st.sampled_from(["a:[]", 'a:[word="a|b"]', 'a:[pos!="V"]', 'a:"a"'])
 bound = st.sampled_from(
     [

@@ -174,12 +174,21 @@ class Planner:
     """Finds candidates in a stretch of positions."""
 
     def __init__(
-        self, conditions: Conditions, start: int, end: int, reach: int, within: Structure | None
+        self,
+        conditions: Conditions,
+        start: int,
+        end: int,
+        reach: int,
+        within: Structure | None,
+        count: int = 1,
     ) -> None:
-        """Matches begin from `start`, the first of a block, to before `end` and never reach `reach`."""
+        """Matches begin from `start`, the first of a block, to before `end` and never reach `reach`.
+
+        They are within so many structures that follow each other, if within any.
+        """
         self._conditions = conditions
         self._start, self._size, self._reach = start, end - start, reach - start
-        self._within = within
+        self._within, self._count = within, count
         self._known: dict[tree.Condition | tree.Tag, Words] = {}
 
     def candidates(self, need: Need, farthest: int | None, *, exact: bool = False) -> Words:
@@ -297,7 +306,7 @@ class Planner:
         return self._earlier_in_structure(there, need.least)
 
     def _earlier_in_structure(self, there: Words, least: int) -> Words:
-        """Positions from which one of a set is some steps away in the same structure, however far."""
+        """Positions from which one of a set is some steps away in the same structures, however far."""
         assert self._within
         places = bits.members(there, self._start).astype(np.int64)
         # What stands right behind a structure may belong to a match in it: a tag, or a token looked ahead at.
@@ -310,7 +319,7 @@ class Planner:
         numbers, places = numbers[order], places[order]
         # Of several in one structure, the last reaches back over all that the others do.
         last = np.append(numbers[1:] != numbers[:-1], True) if len(numbers) else np.zeros(0, np.bool_)
-        firsts = self._within.firsts[numbers[last]]
+        firsts = self._within.firsts[np.maximum(numbers[last] - self._count + 1, 0)]
         nexts = np.maximum(places[last] - least + 1, 0).astype(np.uint32)
         found = bits.nobody(self._size)
         bits.fill(firsts, nexts, self._start, self._start + self._size, found)

@@ -223,7 +223,8 @@ class Finder:
         return some_hits(parts)
 
     def _candidates(self, start: int, end: int, reach: int) -> Words:
-        planner = Planner(self._conditions, start, end, reach, self._within)
+        count = self._find.within.count if self._find.within else 1
+        planner = Planner(self._conditions, start, end, reach, self._within, count)
         return planner.candidates(self._need, self._farthest(), exact=self._layout is not None)
 
     def _laid_out(self, layout: Layout, candidates: Ids, start: int, reach: int) -> Hits:
