@@ -286,7 +286,7 @@ def test_shards_that_work_on_disks_of_their_own_lose_no_more_than_since_their_la
         with crawling(directory, server.connect_to, "local") as crawler:
             until(lambda: fetched(directory) > 100, crawler)
             for shard in (0, 1):
-                folders = sorted(scratch.glob(f"{shard:02d}-e*"))
+                folders = sorted(scratch.glob(f"*-{shard:02d}/e*"))
                 os.kill(int((folders[-1] / "lock").read_text()), signal.SIGKILL)
             before = [newest(home(directory, shard)) for shard in range(SHARDS)]
             until(lambda: newest(home(directory, 0)) != before[0], crawler)
@@ -295,6 +295,7 @@ def test_shards_that_work_on_disks_of_their_own_lose_no_more_than_since_their_la
             subprocess.run(["rm", "-r", str(folder)], check=True)
         with crawling(directory, server.connect_to, "local") as crawler:
             assert crawler.wait() == 0, said(directory).read_text()
+    assert list(scratch.iterdir()) == [], "nothing is left there"
     check_crawl(directory, WEB)
     check_raw(directory)
     check_books(directory)

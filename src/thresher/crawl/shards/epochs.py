@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import xxhash
 
 from thresher.crawl.ledger import FILES
 from thresher.crawl.state import State
@@ -34,7 +35,9 @@ def issue(home: Path) -> int:
     """The number of the next epoch of a shard, which is given once, whatever becomes of it."""
     home.mkdir(parents=True, exist_ok=True)
     counter = home / "epoch"
-    last = int(counter.read_text()) if counter.exists() else 0
+    last = 0
+    with suppress(FileNotFoundError, ValueError):
+        last = int(counter.read_text())
     number = max(last, *epochs(home), 0) + 1
     publish(counter, f"{number}\n".encode())
     return number
@@ -43,11 +46,12 @@ def issue(home: Path) -> int:
 def take_over(home: Path, epoch: int, scratch: Path | None = None) -> Path:
     """A folder for the shard to work in from now on, with all that counts so far; older ones are deleted.
 
-    With `scratch` it is there, and what counts changes with the first snapshot.
+    With `scratch` it is there, under a name that no other corpus has; what counts changes with the first snapshot.
     """
     home.mkdir(parents=True, exist_ok=True)
     before = newest(home)
-    final = scratch / f"{home.name}-e{epoch:06d}" if scratch else epoch_folder(home, epoch)
+    place = scratch / _name_of(home) if scratch else home
+    final = epoch_folder(place, epoch)
     if before and not scratch and before.name >= final.name:
         raise StoreError(f"{home} has been taken over by {before.name}")
     draft = final.with_name(f"{final.name}.tmp")
@@ -58,9 +62,14 @@ def take_over(home: Path, epoch: int, scratch: Path | None = None) -> Path:
         _inherit(home, draft)
     draft.rename(final)
     sync_directory(final.parent)
-    if not scratch:
-        delete_before(home, epoch)
+    delete_before(place, epoch)
     return final
+
+
+def _name_of(home: Path) -> str:
+    """A name for the folder of a shard on a disk that other corpora have shards on."""
+    corpus = home.absolute().parents[1]
+    return f"{corpus.name}-{xxhash.xxh3_64_hexdigest(bytes(corpus))}-{home.name}"
 
 
 def _inherit(home: Path, target: Path) -> None:

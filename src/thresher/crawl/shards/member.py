@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -91,6 +92,8 @@ async def _work(directory: Path, config: Config, member: Member, connect_to: str
             await member.finish()
         finally:
             await member.close()
+    if scratch:  # all of it was copied
+        shutil.rmtree(folder.parent, ignore_errors=True)
 
 
 class _Said(NamedTuple):
