@@ -10,9 +10,11 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 
-# No test is timed: kernels may have to be compiled, and machines may be busy.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# No test is timed: kernels may have to be compiled, and machines may be busy. Examples are the same each time, so that
+# a change is judged by itself; others are tried with: pytest --hypothesis-profile random
+settings.register_profile("random", deadline=None)
+settings.register_profile("usual", deadline=None, derandomize=True)
+settings.load_profile("usual")
 
 
 @pytest.fixture(scope="session")

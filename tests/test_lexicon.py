@@ -28,8 +28,9 @@ def values(lexicon: Lexicon, numbers: np.ndarray) -> list[str]:
 
 
 def whole(values: list[str], expression: str) -> list[str]:
-    """Values that an expression matches as a whole, asked one by one."""
-    told = pc.match_substring_regex(pa.array(values, pa.string()), rf"\A(?:{expression})\z").to_pylist()
+    """Values that an expression matches as a whole, asked one by one; letters and digits are of all scripts."""
+    meant = expression.replace("[[:alpha:]]", r"\p{L}").replace(r"\d", r"\p{Nd}")
+    told = pc.match_substring_regex(pa.array(values, pa.string()), rf"\A(?:{meant})\z").to_pylist()
     return [value for value, is_match in zip(values, told, strict=True) if is_match]
 
 
