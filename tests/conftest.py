@@ -10,8 +10,8 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 
-# No test is timed: kernels may have to be compiled, and machines may be busy. Examples are the same each time, so that
-# a change is judged by itself; others are tried with: pytest --hypothesis-profile random
+# No test is timed: kernels may have to be compiled, and machines may be busy. Examples are the same each time, so
+# that a change is judged by itself; others are tried with: pytest --hypothesis-profile random
 settings.register_profile("random", deadline=None)
 settings.register_profile("usual", deadline=None, derandomize=True)
 settings.load_profile("usual")
