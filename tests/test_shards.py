@@ -45,7 +45,7 @@ from thresher.store.files import StoreError, locked
 from thresher.store.forgotten import Meant, wish
 from thresher.store.shards import Shard, owner, state_folder
 from thresher.terminal import SHOWN_SHARDS, figures
-from thresher.url import host
+from thresher.url import host, key
 
 TABLES = ("docs", "links", "outcomes")
 
@@ -291,13 +291,10 @@ def test_only_the_shard_that_has_the_host_is_asked_about_a_url(corpus: Path) -> 
         if part != own:
             shutil.rmtree(part / "state")
     assert explain(corpus, visited).state == "visited"
-    known = {row["url"] for row in rows(corpus, "outcomes")}
-    waits = next(
-        row["target"]
-        for row in rows(corpus, "links")
-        if row["target"] not in known and host(row["target"]) == host(visited)
-    )
-    assert explain(corpus, waits).state == "waiting"
+    known = {key(row["url"]) for row in rows(corpus, "outcomes")}
+    found = [row["target"] for row in rows(corpus, "links") if host(row["target"]) == host(visited)]
+    waits = [url for url in dict.fromkeys(found) if key(url) not in known]
+    assert "waiting" in {explain(corpus, url).state for url in waits[:20]}
     shutil.rmtree(own)
     with pytest.raises(ConfigError, match="has no URLs yet"):
         explain(corpus, visited)

@@ -131,9 +131,9 @@ class Crawl:
 
     def _receive(self, candidates: Sequence[Candidate]) -> None:
         """Links that other shards have found to hosts of this one."""
-        self._arrived += self._queue(candidates, None)
-        if self.widening.is_over and self._arrived >= NEWS_FROM_ABROAD:
-            self._arrived = 0
+        fresh = self._queue(candidates, None)
+        self._arrived = self._arrived + fresh if self.widening.is_over else 0
+        if self._arrived >= NEWS_FROM_ABROAD:
             self.widening.go_on()
         self._news.set()
 
