@@ -128,3 +128,12 @@ def check_journal(journal: Path, web: ToyWeb, delay: float) -> Counter[str]:
     assert hasty == []
     assert {host(url) for url in requests} == set(last)
     return requests
+
+
+def fetched_again(requests: Counter[str], web: ToyWeb) -> int:
+    """How many requests were made once more than a crawl that nothing disturbs would have made them."""
+    return sum(
+        count - 1
+        for url, count in requests.items()
+        if not url.endswith("/robots.txt") and truth(web, url).kind not in ("flaky", "error")
+    )

@@ -16,14 +16,14 @@ from typing import Any, Protocol
 import pytest
 
 import thresher
-from invariants import check_books, check_crawl, check_journal, check_raw, start
+from invariants import check_books, check_crawl, check_journal, check_raw, fetched_again, start
 from thresher.config import Config, ConfigError, dump, parse
 from thresher.crawl.ending import CrawlFault
 from thresher.crawl.shards import coordinator
 from thresher.crawl.start import crawl
 from thresher.engine.calls import Call
 from thresher.engine.processes import Processes
-from thresher.lab.toyweb import ToyWeb, serve, truth
+from thresher.lab.toyweb import ToyWeb, serve
 from thresher.store.shards import home, newest
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Ray leaves pipes of its processes open
@@ -205,11 +205,7 @@ def check_all(directory: Path, journal: Path, lost: int) -> None:
     check_raw(directory)
     check_books(directory)
     requests = check_journal(journal, WEB, DELAY)
-    again = sum(
-        count - 1
-        for url, count in requests.items()
-        if not url.endswith("/robots.txt") and truth(WEB, url).kind not in ("flaky", "error")
-    )
+    again = fetched_again(requests, WEB)
     print(f"{again} pages fetched again, {lost} shards were hit")
     assert again <= lost * (CONNECTIONS + COMMIT_PAGES)
 

@@ -29,6 +29,7 @@ from msgspec import Struct
 
 from thresher.batch.collect import forget_results
 from thresher.crawl import forgetting
+from thresher.crawl.ledger import committed_files
 from thresher.crawl.state import State
 from thresher.query import index, manifest
 from thresher.query.segment import DOCUMENT
@@ -121,7 +122,7 @@ class _Books:
                 )
             return
         with self._state(read_only=read_only) as state:
-            self._files = forgetting.committed_files(state)
+            self._files = committed_files(state)
             if not read_only:
                 self._tidy()  # what one that was killed had begun
             self._look(state)

@@ -25,11 +25,6 @@ _decode = msgspec.msgpack.Decoder(Candidate).decode
 _number = msgspec.msgpack.Decoder(int).decode
 
 
-def committed_files(state: State) -> dict[str, int | None]:
-    """Every file of the crawl, with its length as of the last commit; None: it never changes."""
-    return msgspec.msgpack.decode(state.get(FILES) or _encode({}), type=dict[str, int | None])
-
-
 def count_waiting(state: State, meant: Meant) -> int:
     """How many of the URLs that wait are meant."""
     return sum(meant.covers(candidate.url) for _, candidate in _waiting(state))

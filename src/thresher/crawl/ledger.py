@@ -75,7 +75,7 @@ class Ledger:
         self.state = State(directory / "state")
         stored = self.state.get(FIGURES)
         self.figures = msgspec.msgpack.decode(stored, type=Figures) if stored else Figures()
-        files = msgspec.msgpack.decode(self.state.get(FILES) or _encode({}), type=dict[str, int | None])
+        files = committed_files(self.state)
         _refuse_lost_state(directory, files)
         self._index = sum(self.figures.outcomes.values())
         store = config.store
@@ -257,6 +257,11 @@ class Ledger:
             part.close()
         self.state.close()
         os.close(self._lock)
+
+
+def committed_files(state: State) -> dict[str, int | None]:
+    """Every file of the books, with its length as of the last commit; None: it never changes."""
+    return msgspec.msgpack.decode(state.get(FILES) or _encode({}), type=dict[str, int | None])
 
 
 def _refuse_lost_state(directory: Path, files: Mapping[str, int | None]) -> None:

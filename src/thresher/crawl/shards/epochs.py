@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 import xxhash
 
-from thresher.crawl.ledger import FILES
+from thresher.crawl.ledger import committed_files
 from thresher.crawl.state import State
 from thresher.store.files import StoreError, publish, sync_directory
 from thresher.store.shards import epoch_folder, epochs, newest, state_folder
@@ -81,7 +81,7 @@ def _inherit(home: Path, target: Path) -> None:
             copy_state(state_folder(source), target / "state")
             state = State(target / "state")
             try:
-                files = committed(state)
+                files = committed_files(state)
             finally:
                 state.close()
             _make_tables(target, files)
@@ -106,12 +106,6 @@ def _tell(source: Path, target: Path, files: Files) -> None:
         status = msgspec.json.decode((source / "status.json").read_bytes(), type=dict[str, object])
         status.pop("state", None)
         (target / "status.json").write_bytes(msgspec.json.encode({**status, "files": files}))
-
-
-def committed(state: State) -> Files:
-    """Every file of the books, with its length as of the last commit; None: it never changes."""
-    stored = state.get(FILES)
-    return msgspec.msgpack.decode(stored, type=Files) if stored else {}
 
 
 def copy_state(source: Path, target: Path) -> None:
@@ -202,7 +196,7 @@ class Snapshots:
         held, name = self._work / f"snapshot-{self._number:06d}", f"state-{self._number:06d}"
         held.mkdir()
         state.checkpoint(held / "state")
-        files = committed(state)
+        files = committed_files(state)
         _make_tables(held, files)
         for file in files:  # links: streams may be sealed and deleted while they are copied
             os.link(self._work / file, held / file)
