@@ -67,7 +67,7 @@ def thresher(
 def write_settings(
     directory: Path, web: Web, language: str, settings: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    always = {
+    always: dict[str, dict[str, Any]] = {
         "polite": {"delay": 0.0, "contact": "bench@example.org"},
         "store": {"keep_raw": "all"},
         "scope": {"hosts": tuple(web.hosts)},

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
 import uvloop
 
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _contest(requests: int) -> None:
-    clients = {
+    clients: dict[str, list[object]] = {
         "thresher": [sys.executable, "-m", "bench.fetch", "--part", "client"],
         "aiohttp": [peers_python(), ROOT / "bench" / "peers" / "aiohttp_client.py"],
     }
@@ -63,7 +63,7 @@ def _contest(requests: int) -> None:
                 say(f"{name}: {count:,} requests of {path} to {hosts:,} hosts")
                 arguments = {"port": port, "hosts": hosts, "requests": count, "path": path}
                 options = [part for key, value in arguments.items() for part in (f"--{key}", str(value))]
-                figures = {"name": name, "path": path, "hosts": hosts}
+                figures: dict[str, Any] = {"name": name, "path": path, "hosts": hosts}
                 figures |= json.loads(run([*command, *options]).output)
                 figures["requests_per_cpu_s"] = figures["requests"] / figures["cpu_s"]
                 emit(figures)

@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.measure import emit, say, table
 from thresher.config import Policy
 from thresher.crawl.frontier import Frontier
@@ -65,7 +67,7 @@ def _measured(policy: str, size: int) -> dict[str, Any]:
     dice = random.Random(1)
     with tempfile.TemporaryDirectory(prefix="thresher-bench-") as directory:
         state = State(Path(directory))
-        guide, turns = guided(Policy(name=policy), "cs", state, Yields(state), dice)
+        guide, turns = guided(msgspec.convert({"name": policy}, Policy), "cs", state, Yields(state), dice)
         frontier = Frontier(state, lambda: 0.0, guide, turns)
         spent = 0.0
         for portion in _portions(size, dice):

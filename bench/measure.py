@@ -55,7 +55,7 @@ class Usage:
 
 
 def run(
-    command: Sequence[str | Path],
+    command: Sequence[object],
     *,
     accept: Iterable[int] = (0,),
     environment: Mapping[str, str] | None = None,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import msgspec
 import uvloop
@@ -18,47 +20,42 @@ from thresher import config as configuration
 from thresher.config import Config
 from thresher.crawl.fetch import Fetcher, user_agent
 from thresher.crawl.loop import Crawl
+from thresher.crawl.robots import ALLOW_ALL
 from thresher.crawl.start import parse_address
-from thresher.judge import judge
 from thresher.page import Candidate, Page, Reply
-from thresher.read import (
-    badness,
-    boilerplate,
-    directives,
-    fingerprint,
-    html,
-    language,
-    links,
-    metadata,
-    read,
-    signs,
-    trained,
-)
-from thresher.read.decode import decode, unpack
+from thresher.read import boilerplate, fingerprint, html, links, reader
 from thresher.store.warc import records
-from thresher.url import host, key, tld
+from thresher.url import host
 
 WARM_UP = 50  # pages read before the clock runs: models load, caches fill
 T = TypeVar("T")
 
 
 class Clock:
-    """Adds up processor time by stage."""
+    """Adds up processor time by stage; what one stage spends within another counts for the inner one alone."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
-
-    @contextmanager
-    def over(self, stage: str) -> Iterator[None]:
-        started = time.process_time()
-        yield
-        self.seconds[stage] += time.process_time() - started
+        self._within = [0.0]  # for each stage under way, what others have spent within it
 
     def call(self, stage: str, function: Callable[..., T], *arguments: Any) -> T:
         started = time.process_time()
+        self._within.append(0.0)
         result = function(*arguments)
-        self.seconds[stage] += time.process_time() - started
+        spent = time.process_time() - started
+        self.seconds[stage] += spent - self._within.pop()
+        self._within[-1] += spent
         return result
+
+    @contextmanager
+    def watching(self, *watched: tuple[str, object, Sequence[str]]) -> Iterator[None]:
+        """Count, for a stage each, all calls of some functions of an object or a module."""
+        with ExitStack() as stack:
+            for stage, owner, names in watched:
+                for name in names:
+                    counted = partial(self.call, stage, getattr(owner, name))
+                    stack.enter_context(patch.object(owner, name, counted))
+            yield
 
     def per_page(self, pages: int) -> dict[str, float]:
         return {stage: 1e3 * seconds / pages for stage, seconds in self.seconds.items()}
@@ -74,8 +71,8 @@ def milliseconds(corpus: Path, connect_to: str, scratch: Path, every: int) -> di
     config = configuration.load(corpus)
     replies = list(islice(_html_replies(corpus), 0, None, every))
     _reader_stages(replies[:WARM_UP], config)
-    reader = _reader_stages(replies[WARM_UP:], config)
-    pages = [read(reply, config.language, config.read) for reply in replies]
+    reading = _reader_stages(replies[WARM_UP:], config)
+    pages = [reader.read(reply, config.language, config.read) for reply in replies]
     _main_stages(replies[:WARM_UP], pages[:WARM_UP], config, scratch / "warm-up")
     main = _main_stages(replies[WARM_UP:], pages[WARM_UP:], config, scratch / "timed")
     timed = pages[WARM_UP:]
@@ -83,7 +80,7 @@ def milliseconds(corpus: Path, connect_to: str, scratch: Path, every: int) -> di
         "sample": len(timed),
         "html_kb": sum(page.html_bytes for page in timed) / len(timed) / 1e3,
         "links": sum(len(page.links) for page in timed) / len(timed),
-        "reader": reader,
+        "reader": reading,
         "main": main | _fetching(replies[WARM_UP:], config, connect_to),
     }
 
@@ -99,34 +96,27 @@ def _html_replies(corpus: Path) -> Iterator[Reply]:
 
 def _reader_stages(replies: list[Reply], config: Config) -> dict[str, float]:
     clock = Clock()
-    settings = config.read
-    expected = trained.badness_model(config.language)
     encode, reply_from = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Reply).decode
-    for reply in replies:
-        frame = encode(reply)
-        clock.call("receive", reply_from, frame)
-        encoding, content_type = reply.header("Content-Encoding") or "", reply.header("Content-Type") or ""
-        body = clock.call("unpack", unpack, reply.body, encoding, settings.max_decoded_bytes).body
-        document = clock.call("decode", decode, body, content_type, tld(host(reply.url)))
-        markup = clock.call("scan", html.scan, document.utf8, 2 * settings.max_links)
-        scores = clock.call("scores", boilerplate.score, markup)
-        cut = clock.call("scores", boilerplate.cut, scores, markup, settings.mode)
-        found = clock.call("links", links.links, markup, reply.url, scores.tolist(), cut, settings.max_links)
-        texts = [text for text, score in zip(markup.texts, scores.tolist(), strict=True) if score < cut]
-        clock.call("signs", signs.signs, texts, found, reply.url)
-        clock.call(
-            "metadata",
-            metadata.metadata,
-            *(markup.metas, markup.json_ld, markup.times, markup.bylines, markup.title, markup.language),
-            reply.fetched,
-        )
-        clock.call("language", language.languages, "\n".join(texts))
-        if expected:
-            clock.call("badness", badness.badness, "\n".join(texts), expected)
-        clock.call("fingerprints", fingerprint.raw_hash, body)
-        clock.call("fingerprints", fingerprint.text_hash, texts)
-        clock.call("directives", directives.directives, {}, markup.metas, reply.fetched)
-        clock.call("send", encode, read(reply, config.language, settings))
+    settings = msgspec.structs.replace(config.read, runs=config.judge.near_duplicates or config.read.runs)
+    with clock.watching(
+        ("unpack", reader, ["unpack"]),
+        ("decode", reader, ["sniff_kind", "decode"]),
+        ("scan", html, ["scan"]),
+        ("scores", boilerplate, ["score", "cut"]),
+        ("links", links, ["links", "licence"]),
+        ("signs", reader, ["signs"]),
+        ("metadata", reader, ["metadata"]),
+        ("language", reader, ["languages", "paragraph_languages"]),
+        ("badness", reader, ["badness"]),
+        ("fingerprints", fingerprint, ["raw_hash", "text_hash"]),
+        ("runs, for near duplicates", reader, ["runs"]),
+        ("directives", reader, ["directives"]),
+    ):
+        for reply in replies:
+            frame = encode(reply)
+            received = clock.call("receive", reply_from, frame)
+            page = clock.call("page and blocks", reader.read, received, config.language, settings)
+            clock.call("send", encode, page)
     return clock.per_page(len(replies))
 
 
@@ -139,38 +129,29 @@ def _main_stages(replies: list[Reply], pages: list[Page], config: Config, scratc
     crawl = Crawl(scratch, config)
     crawl.seed(by_url)
     crawl.commit()
+    books = crawl.books
     taken: list[Candidate] = []
-    with clock.over("frontier"):
-        while candidate := crawl.frontier.take():
+    with clock.watching(
+        ("ledger", books.ledger, ["seen_before", "record_page"]),
+        ("policy", books.guide, ["found", "learn", "weights"]),
+        ("yields", books.yields, ["expected", "learn"]),
+        ("seen", books.seen, ["unseen", "add"]),
+        ("frontier", books.frontier, ["add", "take", "free", "finish", "reweigh"]),
+    ):
+        while candidate := books.frontier.take():
             taken.append(candidate)
-            crawl.frontier.free(host(candidate.url), 0.0)
-    for number, candidate in enumerate(taken, 1):
-        reply, page = by_url[candidate.url]
-        frame = encode(page)
-        clock.call("to and from reader", encode, reply)
-        page = clock.call("to and from reader", page_from, frame)
-        with clock.over("judge"):
-            raw_seen, text_seen = crawl.ledger.seen_before(page)
-            verdict = judge(page, config.language, config.judge, raw_seen=raw_seen, text_seen=text_seen)
-        with clock.over("yields"):
-            weights = crawl.yields.expected([link.url for link in page.links])
-        added = clock.call("ledger", crawl.ledger.record_page, candidate, reply, page, verdict, weights)
-        with clock.over("yields"):
-            crawl.yields.learn(host(candidate.url), len(reply.body), added)
-        with clock.over("seen"):
-            onward = [Candidate(link.url, candidate.url, "page", 1) for link in page.links]
-            keys = [key(link.url) for link in onward]
-            fresh = [
-                n for n in crawl.seen.unseen(keys) if crawl.gate.admits(onward[n].url, host(candidate.url))
-            ]
-            crawl.seen.add([keys[n] for n in fresh])
-        with clock.over("frontier"):
-            crawl.frontier.add(onward[n] for n in fresh)
-            crawl.frontier.finish(candidate)
-        if number % config.store.commit_pages == 0:
-            clock.call("commit", crawl.commit)
+            books.frontier.free(host(candidate.url), 0.0)
+        for number, candidate in enumerate(taken, 1):
+            reply, page = by_url[candidate.url]
+            frame = encode(page)
+            clock.call("to and from reader", encode, reply)
+            page = clock.call("to and from reader", page_from, frame)
+            harvest = (candidate, reply, page, ALLOW_ALL, None)
+            clock.call("judge, scope, the rest of the harvest", crawl.visits.harvest, *harvest)
+            if number % config.store.commit_pages == 0:
+                clock.call("commit", crawl.commit)
     clock.call("commit", crawl.commit)
-    crawl.ledger.close()
+    books.close()
     return clock.per_page(len(taken))
 
 

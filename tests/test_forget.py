@@ -370,12 +370,12 @@ def open_crawl(directory: Path, host: str) -> None:
     """As a crawl that goes on does first; what was asked is refused at once, whatever is left of it."""
     at_work = Crawl(directory, load_config(directory))
     try:
-        seen = at_work.seen.count
+        seen = at_work.books.seen.count
         at_work.seed([f"http://{host}/anything-new"])
-        assert at_work.seen.count == (seen if (directory / FILE).exists() else seen + 1)
+        assert at_work.books.seen.count == (seen if (directory / FILE).exists() else seen + 1)
         at_work.commit()
     finally:
-        at_work.ledger.close()
+        at_work.books.close()
 
 
 def test_a_kill_at_any_moment_leaves_a_corpus_that_can_be_read_and_finished(

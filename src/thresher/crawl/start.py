@@ -121,9 +121,11 @@ async def _run(
 ) -> Ending:
     async with Crawl(directory, config, connect_to=connect_to, progress=progress) as crawl:
         _stop_on_signals(crawl.stop)
-        urls = seeds.urls if crawl.seen.count else known_seeds(directory)  # killed before the first commit
+        urls = (
+            seeds.urls if crawl.books.seen.count else known_seeds(directory)
+        )  # killed before the first commit
         crawl.seed(urls)
-        if not crawl.seen.count:
+        if not crawl.books.seen.count:
             raise ConfigError(NO_SEED)
         crawl.commit()
         return await crawl.run()

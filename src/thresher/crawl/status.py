@@ -5,26 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from thresher.config import Config
-from thresher.crawl.ledger import Figures
-from thresher.crawl.queues import Queues
-from thresher.crawl.seen import Seen
-from thresher.crawl.widen import Widening
-from thresher.crawl.yields import Tally, Yields
+from thresher.crawl.books import Books
+from thresher.crawl.yields import Tally
 from thresher.store.figures import SHOWN_HOSTS, share
 
 
-def status(
-    config: Config,
-    figures: Figures,
-    queues: Queues,
-    seen: Seen,
-    yields: Yields,
-    widening: Widening,
-    connections: int,
-) -> dict[str, Any]:
+def status(config: Config, books: Books, connections: int) -> dict[str, Any]:
     """All that is known about a crawl at this moment."""
+    figures, frontier, yields = books.ledger.figures, books.frontier, books.yields
+    stashed = books.queues.stash.counts
     count = figures.outcomes.get
-    frontier, stashed = queues.frontier, queues.stash.counts
     return {
         "language": config.language,
         "policy": config.policy.name,
@@ -57,7 +47,7 @@ def status(
         "queue": len(frontier) + stashed.waiting - stashed.closed,
         "queue_closed": frontier.queued_closed + stashed.closed,
         "given_up": stashed.given_up,
-        "seen_urls": seen.count,
+        "seen_urls": books.seen.count,
         "connections": connections,
         "waiting_for": frontier.waiting_for,
         "budget": {
@@ -65,8 +55,8 @@ def status(
             "bytes": config.budget.bytes,
             "seconds": config.budget.seconds,
         },
-        "widening": widening.status(),
-        "cycles": queues.cycles.table(figures),
+        "widening": books.widening.status(),
+        "cycles": books.queues.cycles.table(figures),
         "time": {"wall_s": figures.wall_s, "cpu_s": figures.cpu_s},
     }
 
