@@ -74,7 +74,7 @@ def run(
         highest = 0.0
         try:
             while not os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                highest = max(highest, _resident_mb(child.pid))
+                highest = max(highest, sum(map(_own_resident_mb, (child.pid, *below(child.pid)))))
                 look()
                 time.sleep(TICK_SECONDS)
         except BaseException:
@@ -82,7 +82,7 @@ def run(
             child.wait()
             raise
         wall = time.perf_counter() - started
-        main = _own_cpu_seconds(child.pid)  # a process that nobody waited for yet still has its figures
+        main = own_cpu_seconds(child.pid)  # a process that nobody waited for yet still has its figures
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
@@ -93,23 +93,30 @@ def run(
         return Usage(out.read().decode(), wall, used.ru_utime + used.ru_stime, main, highest)
 
 
-def _own_cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+def below(pid: int) -> list[int]:
+    """All processes below one."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:
+        return []
+    return [each for child in children for each in (child, *below(child))]
+
+
+def own_cpu_seconds(pid: int) -> float:
+    """Processor time of one process, none below it; 0 when it has gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _resident_mb(pid: int) -> float:
-    """Memory of a process and all below it; what has ended meanwhile counts nothing."""
+def _own_resident_mb(pid: int) -> float:
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        below = [
-            int(child)
-            for task in Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / 1e6
     except (OSError, IndexError):
         return 0.0
-    return pages * _PAGE / 1e6 + sum(map(_resident_mb, below))
 
 
 def peers_python() -> Path:

@@ -21,7 +21,7 @@ from typing import Any
 
 from bench import webs
 from bench.contenders import write_settings
-from bench.measure import emit, run, say, table
+from bench.measure import below, emit, own_cpu_seconds, run, say, table
 
 SPENT = 3  # exit code of a crawl that was stopped by its budget
 PR_SET_CHILD_SUBREAPER = 36
@@ -38,7 +38,6 @@ COLUMNS = (
     ),
     *("rss_mb", "against_plain", "steady_against_plain", "pages_per_shard"),
 )
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 Figures = dict[str, Any]
 
@@ -74,6 +73,24 @@ def main() -> None:
             row[f"{kind}against_plain"] = row[field] / rows[0][field]
         emit(row)
     table(rows, COLUMNS)
+    emit({"name": "ratios", **_ratios(rows)})
+
+
+def _ratios(rows: list[Figures]) -> Figures:
+    """Pages per processor second of some shards against those of the fewest, and of Ray against local ones."""
+    rates = {(row["name"], row["shards"]): row["pages_per_cpu_s"] for row in rows if row["shards"]}
+    fewest = min(shards for _, shards in rates)
+    found = {
+        f"{engine}, {shards} shards against {fewest}": rate / rates[engine, fewest]
+        for (engine, shards), rate in rates.items()
+        if shards > fewest
+    }
+    found |= {
+        f"ray against local, {shards} shards": rate / rates["local", shards]
+        for (engine, shards), rate in rates.items()
+        if engine == "ray" and ("local", shards) in rates
+    }
+    return found
 
 
 def _crawl(web: webs.Web, engine: str, shards: int, pages: int) -> Figures:
@@ -108,35 +125,17 @@ class _Meter:
     """Processor time of all that was started since, as last seen of each process."""
 
     def __init__(self) -> None:
-        self._before = set(_below(os.getpid()))
+        self._before = set(below(os.getpid()))
         self._seen: dict[int, float] = {}
 
     def look(self) -> None:
-        for pid in _below(os.getpid()):
+        for pid in below(os.getpid()):
             if pid not in self._before:
-                self._seen[pid] = max(self._seen.get(pid, 0.0), _cpu_seconds(pid))
+                self._seen[pid] = max(self._seen.get(pid, 0.0), own_cpu_seconds(pid))
 
     @property
     def seconds(self) -> float:
         return sum(self._seen.values())
-
-
-def _below(pid: int) -> list[int]:
-    """All processes below one."""
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    except OSError:
-        return []
-    return [each for child in children for each in (child, *_below(child))]
-
-
-def _cpu_seconds(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def _together(found: list[Figures]) -> Figures:

@@ -1,4 +1,4 @@
-"""The books of a crawl: raw pages, documents, links, outcomes and state, made durable together.
+"""The ledger of a crawl: raw pages, documents, links, outcomes and state, made durable together.
 
 A commit appends to the files and syncs them, then writes the state (with the files' new lengths) in one
 synced batch. On opening, files are cut back to the lengths in the state. So a page is in the corpus exactly
@@ -7,9 +7,9 @@ once, or its URL is still queued, whatever happens in between.
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from thresher._version import __version__
 from thresher.config import Config, ConfigError
 from thresher.crawl.state import State
 from thresher.page import Candidate, Failure, Page, Reply, Verdict
+from thresher.store.files import exclusive
 from thresher.store.segments import Segments
 from thresher.store.shards import ALONE, Shard
 from thresher.store.tables import DOCS, LINKS, OUTCOMES, document_row, link_columns
@@ -29,9 +30,8 @@ from thresher.url import host as host_of
 
 FILES = b"m/files"  # committed length of every file; null for one that is sealed
 FIGURES = b"m/figures"
-TWIN = (
-    "same as "  # begins the detail of a duplicate; the number of the outcome it equals, or its URL, follows
-)
+# Begins the detail of a duplicate; the number of the outcome it equals, or its URL, follows.
+TWIN = "same as "
 RAW, TEXT = b"r", b"t"  # hash of a raw page, of a text -> number of the first outcome that had it
 CLAIMED = b"k"  # hash of a text -> URL of another shard that had it first
 
@@ -71,7 +71,8 @@ class Ledger:
         self._config = config
         self._clock = clock
         self._shard = shard
-        self._lock = _lock(directory)
+        self._lock = ExitStack()
+        self._lock.enter_context(exclusive(directory / "lock", partial(_busy, directory)))
         self.state = State(directory / "state")
         stored = self.state.get(FIGURES)
         self.figures = msgspec.msgpack.decode(stored, type=Figures) if stored else Figures()
@@ -256,7 +257,7 @@ class Ledger:
         for part in self._parts.values():
             part.close()
         self.state.close()
-        os.close(self._lock)
+        self._lock.close()
 
 
 def committed_files(state: State) -> dict[str, int | None]:
@@ -288,19 +289,7 @@ def _under(name: str, files: Mapping[str, int | None]) -> dict[str, int | None]:
     return {file.removeprefix(prefix): length for file, length in files.items() if file.startswith(prefix)}
 
 
-def _lock(directory: Path) -> int:
-    """One crawler at a time; the lock goes with the process, whatever its end."""
-    path = directory / "lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
-        os.close(descriptor)
-        raise ConfigError(
-            f"{directory} is in use by another crawler (process {owner}); "
-            f"watch it with: thresher status {directory}"
-        ) from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
-    return descriptor
+def _busy(directory: Path, owner: str) -> ConfigError:
+    return ConfigError(
+        f"{directory} is in use by another crawler (process {owner}); watch it with: thresher status {directory}"
+    )
