@@ -30,7 +30,7 @@ def lead(count: int = 3, budget: Budget = Budget(), **before: object) -> tuple[L
 
 
 def beat(shard: int, epoch: int = 1, **said: object) -> Beat:
-    return Beat("", shard, epoch, **{"port": 7_000 + shard, **said})  # type: ignore[arg-type]
+    return Beat("", shard, epoch, **{"port": 7_000 + shard, "asks": True, **said})  # type: ignore[arg-type]
 
 
 def everybody_comes(led: Lead) -> None:
@@ -158,7 +158,7 @@ def test_no_more_pages_are_granted_than_there_are_and_all_of_them_are_in_the_end
     def speak(shard: int, *, idle: bool) -> None:
         if idle:
             limits[shard] = fetched[shard]
-        said = beat(shard, fetched=fetched[shard], holds=limits[shard] - fetched[shard], busy=not idle)
+        said = beat(shard, fetched=fetched[shard], holds=limits[shard] - fetched[shard], asks=not idle)
         limits[shard] += told(led, said).grant
         assert sum(limits) <= pages
 

@@ -8,8 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from thresher.config import parse
+from thresher.config import Budget, Config, parse
 from thresher.crawl.ending import Ending
 from thresher.crawl.ledger import Ledger
 from thresher.crawl.politeness import Politeness
@@ -63,8 +64,9 @@ class Moment:
 class Shards:
     """All shards of a crawl in one process, each with a coordinator to speak to and nothing to crawl."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, config: Config) -> None:
         self.directory = directory
+        self.config = config
         self.engine = Asked()
         self.clock = Moment()
         self.members: list[Member] = []
@@ -72,7 +74,7 @@ class Shards:
         self.received: list[list[str]] = []
 
     async def __aenter__(self) -> Shards:
-        self.coordinator = Coordinator(self.directory, CONFIG, self.engine)  # type: ignore[arg-type]
+        self.coordinator = Coordinator(self.directory, self.config, self.engine)  # type: ignore[arg-type]
         self.leading = asyncio.create_task(self.coordinator.run())
         await until(lambda: len(self.engine.calls) == COUNT)
         for call in self.engine.calls:
@@ -83,15 +85,15 @@ class Shards:
     async def open(self, call: Call) -> None:
         given = call.arguments
         member = Member(
-            CONFIG,
+            self.config,
             Shard(given["number"], COUNT),
             given["epoch"],
             given["token"],
             (given["address"], given["port"]),
         )
         folder = take_over(home(self.directory, given["number"]), given["epoch"])
-        ledger = Ledger(folder, CONFIG, self.clock, member.shard)
-        polite = Politeness(ledger.state, CONFIG.polite, self.clock)
+        ledger = Ledger(folder, self.config, self.clock, member.shard)
+        polite = Politeness(ledger.state, self.config.polite, self.clock)
         self.received.append(received := [])
         member.join(ledger, polite, lambda found: received.extend(one.url for one in found), lambda: None)
         member.lease.start()
@@ -122,9 +124,9 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def talk(directory: Path, conversation: Callable[[Shards], Awaitable[None]]) -> None:
+def talk(directory: Path, conversation: Callable[[Shards], Awaitable[None]], config: Config = CONFIG) -> None:
     async def held() -> None:
-        async with Shards(directory) as shards:
+        async with Shards(directory, config) as shards:
             await conversation(shards)
 
     asyncio.run(held())
@@ -194,6 +196,14 @@ def test_a_shard_whose_coordinator_is_gone_may_do_nothing_more(tmp_path: Path) -
             member.ending(None, 0)
 
     talk(tmp_path, conversation)
+
+
+def test_pages_under_way_are_not_waited_for_before_more_are_granted(tmp_path: Path) -> None:
+    async def conversation(shards: Shards) -> None:
+        for pages in range(1, 3_001, 100):  # and not one of them is fetched yet
+            await until(lambda pages=pages: shards.members[1].may_fetch(pages))
+
+    talk(tmp_path, conversation, replace(CONFIG, budget=Budget(pages=100_000)))
 
 
 def test_the_crawl_ends_when_all_shards_say_they_are_done(tmp_path: Path) -> None:

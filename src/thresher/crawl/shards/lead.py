@@ -155,8 +155,7 @@ class Lead:
         """Pages that a shard may fetch beyond those it was granted before."""
         left = self._budget.pages - sum(seat.fetched + seat.granted for seat in self.seats)
         portion = min(max(left // (PORTIONS * len(self.seats)), LEAST), MOST)
-        wants = beat.port and beat.busy and 2 * beat.holds <= portion
-        return min(portion, left) if wants and left > 0 else 0
+        return min(portion, left) if beat.port and beat.asks and left > 0 else 0
 
     def spent(self) -> str:
         """The budget that is spent, or ""."""

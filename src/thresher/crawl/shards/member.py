@@ -120,7 +120,8 @@ class Member(Company):
         self._word = Word(0, limited=True)
         self._limit = 0  # pages that may have been fetched in all …
         self._limiting = threading.Lock()  # … as the loop and the thread of the lease agree …
-        self._asked = False  # … and whether that should be more
+        self._low = 0  # … where as many or fewer are left to be started, …
+        self._asks = False  # … more are asked for
         self._said = _Said()
         self._commits = 0
         self._status: dict[str, Any] | None = None
@@ -175,7 +176,7 @@ class Member(Company):
             version=self._word.version,
             fetched=fetched,
             holds=holds,
-            busy=said.idle is None,
+            asks=self._asks,
             downloaded=figures.downloaded,
             idle=said.idle,
             received=said.received,
@@ -187,6 +188,8 @@ class Member(Company):
     def _heed(self, word: Word) -> None:
         with self._limiting:  # here, for the next beat is to tell of it
             self._limit += word.grant
+            if word.grant:  # where nothing is left, the next beat asks again
+                self._low, self._asks = word.grant // 2, False
         if self._loop:
             self._loop.call_soon_threadsafe(self._take, word)
 
@@ -194,7 +197,6 @@ class Member(Company):
         """In the loop again."""
         if word.peers is not None:
             self._exchange.update(word.peers)
-        self._asked = self._asked and not word.grant  # where nothing is left, the next beat is soon enough
         self._word = word
         self._news()
 
@@ -213,19 +215,21 @@ class Member(Company):
     def may_fetch(self, pages: int) -> bool:
         if not self.lease.holds or not self._word.version:
             return False
-        if not self._word.limited or pages <= self._limit:
+        if not self._word.limited:
             return True
-        if not self._asked:
-            self._asked = True
+        if (
+            pages + self._low > self._limit and not self._asks
+        ):  # in time: those under way are not to be waited for
+            self._asks = True
             self.lease.hurry()
-        return False
+        return pages <= self._limit
 
     def ending(self, reason: Ending | None, under_way: int) -> Ending | None:
         self.check()
         idle = None if under_way else reason
         if idle and not self._said.idle:
             with self._limiting:
-                self._limit = self._ledger.figures.fetched  # what is left is for others
+                self._limit, self._asks = self._ledger.figures.fetched, False  # what is left is for others
         if bool(idle) != bool(self._said.idle):
             self.lease.hurry()
         self._said = _Said(idle, self._letters.received, self._letters.outstanding)
