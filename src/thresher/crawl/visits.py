@@ -56,6 +56,7 @@ class Visits:
         self._readers = Readers(replace(config.read, runs=runs), config.language)
         self._replies = 0
         self._unreachable = 0
+        self._asking = 0  # visits that are done but for what another shard says
         self.uncommitted = 0  # URLs that have got their outcome since the last commit
 
     async def open(self) -> None:
@@ -86,7 +87,10 @@ class Visits:
 
     def has_room(self, under_way: int) -> bool:
         """Whether there is a connection for one visit more, and its page would not wait for readers too long."""
-        return under_way < self._fetcher.capacity and self._readers.backlog < MAX_BACKLOG
+        connections = self._fetcher.capacity
+        return (
+            under_way - min(self._asking, connections) < connections and self._readers.backlog < MAX_BACKLOG
+        )
 
     def readers_cpu_seconds(self) -> float:
         return self._readers.cpu_seconds()
@@ -157,7 +161,11 @@ class Visits:
             return None
         if not page.text_hash or not self._judged(reply, page, None).keep:
             return None
-        return await self._company.twin(page.text_hash, candidate.url)
+        self._asking += 1
+        try:
+            return await self._company.twin(page.text_hash, candidate.url)
+        finally:
+            self._asking -= 1
 
     def _judged(self, reply: Reply, page: Page, twin: str | None) -> Verdict:
         """What becomes of a page. If it is the first with its text, others like it were judged as its copies."""

@@ -31,7 +31,8 @@ from thresher.store.shards import Shard
 
 WINDOW = 8  # letters under way on one line
 AGAIN = 0.2  # seconds before a line that broke is laid anew
-MOMENT = 0.02  # seconds that a message may wait for others
+MOMENT = 0.02  # seconds that a message may wait for others, …
+WHILE = 0.5  # … and one that is in no hurry
 HELLO_SECONDS = 10.0  # for somebody to say who they are
 
 _frames: Frames[BetweenShards] = Frames(BetweenShards)
@@ -50,13 +51,24 @@ class _Pen:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._pending: list[bytes] = []
+        self._due: asyncio.TimerHandle | None = None
 
-    def write(self, message: BetweenShards) -> None:
-        if not self._pending:
-            asyncio.get_running_loop().call_later(MOMENT, self._flush)
+    def write(self, message: BetweenShards, within: float = MOMENT) -> None:
+        """Send a message, within so many seconds."""
+        loop = asyncio.get_running_loop()
+        when = loop.time() + within
+        if not self._due or when < self._due.when():
+            self._put_off()
+            self._due = loop.call_at(when, self._flush)
         self._pending.append(_frames.pack(message))
 
+    def _put_off(self) -> None:
+        if self._due:
+            self._due.cancel()
+        self._due = None
+
     def _flush(self) -> None:
+        self._put_off()
         if not self._writer.is_closing():  # or whoever is left without an answer asks again
             self._writer.write(b"".join(self._pending))
         self._pending.clear()
@@ -152,8 +164,8 @@ class Exchange:
 
     def _heed(self, caller: int, message: BetweenShards, pen: _Pen) -> None:
         if isinstance(message, Question):
-            number = message.number
-            self._answering(message, lambda value: pen.write(Answer(number, value)))
+            number, within = message.number, _patience(message)
+            self._answering(message, lambda value: pen.write(Answer(number, value), within))
         elif isinstance(message, Letter):
             expected = self.letters.next_from(caller)
             if message.number > expected:
@@ -194,7 +206,7 @@ class _Line:
         future: asyncio.Future[float | str] = asyncio.get_running_loop().create_future()
         self._questions[question.number] = question, future
         if self._pen:
-            self._pen.write(question)
+            self._pen.write(question, _patience(question))
         try:
             return await future
         finally:
@@ -260,3 +272,8 @@ class _Line:
         self._receipted = number
         self._exchange.letters.settle(self._number, number)
         self._more.set()
+
+
+def _patience(question: Question) -> float:
+    """Whoever asks for a text waits for a commit anyway."""
+    return WHILE if isinstance(question.about, WhoHas) else MOMENT
