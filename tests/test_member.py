@@ -206,6 +206,23 @@ def test_pages_under_way_are_not_waited_for_before_more_are_granted(tmp_path: Pa
     talk(tmp_path, conversation, replace(CONFIG, budget=Budget(pages=100_000)))
 
 
+def test_those_who_have_nothing_to_do_leave_all_pages_to_the_others(tmp_path: Path) -> None:
+    async def conversation(shards: Shards) -> None:
+        busy, *idle = shards.members
+        for member in idle:  # had something to do until now
+            await until(lambda member=member: member.may_fetch(1))
+
+        def turn() -> bool:
+            for member in idle:
+                member.ending(Ending("done"), 0)
+                assert not member.may_fetch(1)
+            return busy.may_fetch(30)
+
+        await until(turn)
+
+    talk(tmp_path, conversation, replace(CONFIG, budget=Budget(pages=30)))
+
+
 def test_the_crawl_ends_when_all_shards_say_they_are_done(tmp_path: Path) -> None:
     async def conversation(shards: Shards) -> None:
         done = Ending("done")

@@ -217,9 +217,8 @@ class Member(Company):
             return False
         if not self._word.limited:
             return True
-        if (
-            pages + self._low > self._limit and not self._asks
-        ):  # in time: those under way are not to be waited for
+        # In time, for those under way are not to be waited for; and only while there is something to fetch.
+        if pages + self._low > self._limit and not self._asks and not self._said.idle:
             self._asks = True
             self.lease.hurry()
         return pages <= self._limit
@@ -227,9 +226,9 @@ class Member(Company):
     def ending(self, reason: Ending | None, under_way: int) -> Ending | None:
         self.check()
         idle = None if under_way else reason
-        if idle and not self._said.idle:
+        if idle:  # what is left is for others, also what was asked for before and granted since
             with self._limiting:
-                self._limit, self._asks = self._ledger.figures.fetched, False  # what is left is for others
+                self._limit, self._asks = self._ledger.figures.fetched, False
         if bool(idle) != bool(self._said.idle):
             self.lease.hurry()
         self._said = _Said(idle, self._letters.received, self._letters.outstanding)
