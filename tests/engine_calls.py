@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 import threading
 import time
 from pathlib import Path
+
+from thresher.config import Reading
+from thresher.engine.local import Readers
+from thresher.page import Reply
 
 
 def double(number: int) -> int:
@@ -37,6 +42,25 @@ def hang() -> None:
 
 def number_of_process() -> int:
     return os.getpid()
+
+
+def readers_parent() -> int:
+    """The process that the readers of a call come from."""
+
+    async def ask() -> int:
+        readers = Readers(Reading(processes=1), "cs")
+        await readers.start()
+        try:
+            await readers.read(Reply("http://a.cz/", 200, b"HTTP/1.1 200 OK\r\n", b"<p>text", 0.0, 0.0, ""))
+            (reader,) = readers.pids()
+            return parent(reader)
+        finally:
+            await readers.close()
+
+    def parent(process: int) -> int:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+    return asyncio.run(ask())
 
 
 def wait_for(path: str) -> str:

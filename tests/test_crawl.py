@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -14,11 +15,14 @@ import pytest
 
 import thresher
 from invariants import SETTINGS, check_books, check_crawl, check_journal, check_raw, start
-from thresher.config import ConfigError, PolicyName
-from thresher.crawl.ending import CrawlFault
-from thresher.crawl.start import crawl
+from thresher.config import ConfigError, PolicyName, parse
+from thresher.crawl.company import Company
+from thresher.crawl.ending import CrawlFault, Ending
+from thresher.crawl.loop import Crawl
+from thresher.crawl.start import crawl, parse_address
 from thresher.crawl.yields import AT_FIRST
 from thresher.lab.toyweb import Server, ToyWeb, serve, truth
+from thresher.store.shards import Shard
 from thresher.url import host
 
 # Everything nasty that the toy web has, in a small and quick edition.
@@ -105,6 +109,43 @@ def test_a_host_budget_ends_a_host_and_not_the_crawl(tmp_path: Path, small: Serv
     pages = thresher.open(tmp_path).outcomes(["host"]).to_pandas()["host"].value_counts()
     assert pages.max() == 3
     assert thresher.open(tmp_path).stats()["hosts"]["closed"] >= 1
+
+
+class Slow(Company):
+    """Another shard, that knows no text, and says so when it has been asked for enough of them."""
+
+    shard = Shard(0, 2)
+
+    def __init__(self, enough: int) -> None:
+        self._left = enough
+        self._asked_enough = asyncio.Event()
+
+    async def twin(self, text_hash: bytes, url: str) -> str | None:
+        self._left -= 1
+        if not self._left:
+            self._asked_enough.set()
+        await self._asked_enough.wait()
+        return ""
+
+
+def test_pages_of_which_only_another_shards_word_is_missing_hold_no_connection(
+    tmp_path: Path, small: Server
+) -> None:
+    connections = 2
+    given = settings(fetch={"connections": connections})
+    config = parse({**given, "language": "cs"})
+
+    async def run() -> Ending:
+        company = Slow(enough=2 * connections)
+        target = parse_address(small.connect_to)
+        async with (
+            asyncio.timeout(60),
+            Crawl(tmp_path, config, connect_to=target, company=company) as one,
+        ):
+            one.seed(start(SMALL))
+            return await one.run()
+
+    assert asyncio.run(run()).reason == "done"
 
 
 def test_the_delay_is_kept_between_two_requests_to_a_host(tmp_path: Path) -> None:

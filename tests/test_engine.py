@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -10,16 +12,16 @@ import pytest
 import uvloop
 
 from thresher.config import Reading
+from thresher.engine.calls import Call, perform
 from thresher.engine.local import EngineFault, Readers, reader_count
+from thresher.engine.nursery import Nursery
 from thresher.page import Failure, Page, Reply
 
 T = TypeVar("T")
 
 # A reader that does what the page says.
 OBEDIENT = """
-import os, signal, sys
-import msgspec
-from thresher.config import Reading
+import os, signal, sys, time
 from thresher.engine import worker
 from thresher.page import Page
 
@@ -29,9 +31,13 @@ def read(reply, language, settings):
         case b"stall": signal.pause()
         case b"raise": raise ValueError("no such thing")
         case b"eat": bytearray(10 << 30)
+        case b"parent": return Page(reply.url, "html", title=str(os.getppid()))
+        case b"toil":
+            until = time.process_time() + 0.5
+            while time.process_time() < until: pass
     return Page(reply.url, "html", title=reply.body.decode("latin-1")[:10])
 
-worker.main(read, sys.argv[1], msgspec.json.decode(sys.argv[2], type=Reading), int(sys.argv[3]))
+worker.main(lambda: read, int(sys.argv[1]))
 """
 BROKEN = "raise SystemExit(3)"
 
@@ -44,7 +50,7 @@ def with_readers(
     work: Callable[[Readers], Awaitable[T]], script: str = OBEDIENT, deadline: float = 2.0, processes: int = 2
 ) -> T:
     async def run() -> T:
-        readers = Readers(Reading(processes=processes, deadline=deadline), "cs", ("-c", script))
+        readers = Readers(Reading(processes=processes, deadline=deadline), "cs", Nursery(("-c", script)))
         await readers.start()
         try:
             return await work(readers)
@@ -92,6 +98,53 @@ def test_large_replies_pass_both_ways_without_a_jam() -> None:
 def test_readers_that_cannot_start_end_the_crawl_instead_of_blaming_its_pages() -> None:
     with pytest.raises(EngineFault, match="do not start"):
         with_readers(lambda readers: read_all(readers, [b"a"]), script=BROKEN, processes=1)
+
+
+async def parent(readers: Readers) -> int:
+    """The process that the reader comes from."""
+    (page,) = await read_all(readers, [b"parent"])
+    assert isinstance(page, Page) and page.title
+    return int(page.title)
+
+
+def test_readers_come_from_one_process_those_that_replace_others_too() -> None:
+    async def parents(readers: Readers) -> list[int]:
+        before = await parent(readers)
+        await read_all(readers, [b"die", b"stall"])
+        return [before, await parent(readers)]
+
+    before, after = with_readers(parents, processes=1)
+    assert before == after
+
+
+def test_if_the_process_that_readers_come_from_is_killed_there_is_another() -> None:
+    async def parents(readers: Readers) -> list[int]:
+        before = await parent(readers)
+        os.kill(before, signal.SIGKILL)
+        assert await read_all(readers, [b"a"]) == [Page("http://a.cz/0", "html", title="a")]
+        await read_all(readers, [b"die"])
+        return [before, await parent(readers)]
+
+    before, after = with_readers(parents, processes=1)
+    assert before != after
+
+
+def toil() -> int:
+    """Have a page read that takes its reader half a second."""
+    return len(with_readers(lambda readers: read_all(readers, [b"toil"]), processes=1))
+
+
+def test_a_calls_processor_time_is_also_that_of_its_readers() -> None:
+    ended = perform(0, Call("test_engine:toil", {}))
+    assert (ended.result, ended.fault) == (1, "")
+    assert ended.cpu_seconds >= 0.5
+
+
+def test_readers_leave_the_processor_to_others_who_are_at_work() -> None:
+    async def policy(readers: Readers) -> int:
+        return os.sched_getscheduler(await parent(readers))
+
+    assert with_readers(policy) == os.SCHED_BATCH
 
 
 def test_one_core_is_left_to_the_crawler() -> None:

@@ -154,3 +154,14 @@ def test_no_process_is_left_behind() -> None:
     for one in found:
         with pytest.raises(ProcessLookupError):
             os.kill(one.result, 0)
+
+
+def test_all_processes_of_one_machine_have_their_readers_from_one() -> None:
+    engine = Processes(2)
+    try:
+        found = ended(engine, *(call(name) for name in ("readers_parent", "number_of_process") * 3))
+    finally:
+        engine.close()
+    assert not any(one.fault for one in found), found
+    parents, processes = ({one.result for one in part} for part in (found[::2], found[1::2]))
+    assert len(parents) == 1 and not parents & processes

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thresher.crawl.shards import exchange
 from thresher.crawl.shards.exchange import Exchange
 from thresher.crawl.shards.letters import Letters, decode
 from thresher.crawl.shards.messages import Beat, Frames, Hello, Letter, MayVisit, Peer, Question, WhoHas, Word
@@ -230,6 +232,24 @@ def test_questions_are_answered_also_if_the_line_breaks_meanwhile(tmp_path: Path
         assert await asking == 0.25
         await first.close()
         await again.close()
+
+    asyncio.run(talk())
+
+
+def test_questions_about_texts_wait_for_company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "WHILE", 3_600.0)
+
+    async def talk() -> None:
+        stations = first, second = Station(tmp_path / "0", 0), Station(tmp_path / "1", 1)
+        await introduced(*stations)
+        assert await first.exchange.ask(1, MayVisit("192.0.2.1")) == 0.25
+        asking = asyncio.create_task(first.exchange.ask(1, WhoHas(b"hash", "http://a.cz/")))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(asking), 10 * exchange.MOMENT)
+        assert await first.exchange.ask(1, MayVisit("192.0.2.2")) == 0.25
+        assert await asyncio.wait_for(asking, 20) == "http://first.cz/"
+        await first.close()
+        await second.close()
 
     asyncio.run(talk())
 

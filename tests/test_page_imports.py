@@ -26,6 +26,7 @@ from thresher.engine import imports as engine_imports
 from thresher.engine.imports import Hashes, import_files, import_pages
 from thresher.engine.inputs import address, page_format
 from thresher.engine.local import Readers
+from thresher.engine.nursery import Nursery
 from thresher.export.formats import export
 from thresher.query.update import update
 from thresher.store.corpus import CorpusError, Document
@@ -35,8 +36,6 @@ from thresher.store.pages import Figures, described, page_paths
 
 STUBBORN = """
 import os, signal, sys
-import msgspec
-from thresher.config import Reading
 from thresher.engine import worker
 from thresher.read.reader import read
 
@@ -45,7 +44,7 @@ def stubborn(reply, language, settings):
     if b"STALL" in reply.body: signal.pause()
     return read(reply, language, settings)
 
-worker.main(stubborn, sys.argv[1], msgspec.json.decode(sys.argv[2], type=Reading), int(sys.argv[3]))
+worker.main(lambda: stubborn, int(sys.argv[1]))
 """
 
 
@@ -234,7 +233,7 @@ def test_a_page_that_kills_or_stalls_its_reader_does_not_end_the_import(
 ) -> None:
     class Stubborn(Readers):
         def __init__(self, settings: Any, language: str) -> None:
-            super().__init__(settings, language, ("-c", STUBBORN))
+            super().__init__(settings, language, Nursery(("-c", STUBBORN)))
 
     monkeypatch.setattr(engine_imports, "Readers", Stubborn)
     (tmp_path / "corpus").mkdir()

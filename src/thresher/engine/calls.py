@@ -15,12 +15,21 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 LONGEST_LOG = 64 << 10  # bytes of what a call wrote that are kept, the last ones
+
+
+class Elsewhere(Struct):
+    """Processor time spent for this process by others that are not its children: its readers."""
+
+    cpu_seconds: float = 0.0
+
+
+elsewhere = Elsewhere()
 
 
 class Call(Struct, frozen=True):
@@ -82,6 +91,7 @@ def function_at(place: str) -> Callable[..., Any]:
 
 def perform(number: int, call: Call) -> Ended:
     """Run a call here and now, whatever it does; what it writes is kept apart."""
+    stand_back()
     start, cpu = time.monotonic(), _cpu_seconds()
     result, fault = None, ""
     with _captured() as log:
@@ -93,6 +103,16 @@ def perform(number: int, call: Call) -> Ended:
     return Ended(
         number, result, fault, log.getvalue()[-LONGEST_LOG:], time.monotonic() - start, _cpu_seconds() - cpu
     )
+
+
+def stand_back() -> None:
+    """Take no processor from others who are at work, for whoever waits for us can wait.
+
+    Whoever takes another's place on a processor finds cold caches: eight readers on two processors, each for three
+    milliseconds at a time, need a fifth more time for a page than two.
+    """
+    with suppress(OSError):  # not everywhere allowed
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 @contextmanager
@@ -108,7 +128,7 @@ def _captured() -> Iterator[io.StringIO]:
 
 def _cpu_seconds() -> float:
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime + elsewhere.cpu_seconds
 
 
 def processors() -> int:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import subprocess
-import sys
 from collections import deque
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
 from thresher.config import Reading
+from thresher.engine.calls import elsewhere
+from thresher.engine.nursery import Handle, Nursery, lent
 from thresher.engine.worker import FRAME
 from thresher.page import Failure, Page, Reply
 
-WORKER = ("-m", "thresher.engine.worker")
-IN_FLIGHT = 2  # pages with one reader: one being read, one waiting in its socket
+# Loop and reader would wake each other for every page, and find their caches cold. So a reader has enough pages in
+# its socket to be busy while its answers gather in ours.
+IN_FLIGHT = 8  # pages with one reader
+GATHER = 0.005  # seconds
 MAX_DEATHS = 2  # readers that one page may take with it: the first may have died of something else
 START_SECONDS = 60.0  # to load models before the first page
 MAX_FAILED_STARTS = 3  # in a row, before the fault is thought ours and not a page's
@@ -58,9 +60,10 @@ class Readers:
     """A pool of reader processes. `read` never raises for what a page does: a page that kills or stalls its
     reader becomes a Failure, and the others are read by another process."""
 
-    def __init__(self, settings: Reading, language: str, worker: Sequence[str] = WORKER) -> None:
+    def __init__(self, settings: Reading, language: str, nursery: Nursery | None = None) -> None:
         self._settings = settings
-        self._arguments = [sys.executable, *worker, language, msgspec.json.encode(settings).decode()]
+        self._language = language
+        self._nursery = nursery or lent() or Nursery()
         self._waiting: deque[_Job] = deque()
         self._readers = [_Reader(self) for _ in range(reader_count(settings))]
         self._fault: EngineFault | None = None
@@ -73,7 +76,7 @@ class Readers:
 
     async def start(self) -> None:
         for reader in self._readers:
-            await reader.start(self._arguments, self._settings.deadline)
+            await self.restart(reader)
 
     async def read(self, reply: Reply) -> Page | Failure:
         job = _Job(reply, asyncio.get_running_loop().create_future())
@@ -102,7 +105,16 @@ class Readers:
         self._waiting.extendleft(reversed(jobs))
 
     async def restart(self, reader: _Reader) -> None:
-        await reader.start(self._arguments, self._settings.deadline)
+        try:
+            ours = self._nursery.order(self._language, self._settings)
+        except OSError as fault:
+            self.fail(EngineFault(f"reader processes cannot be started: {fault}"))
+        else:
+            await reader.start(ours, self._settings.deadline)
+
+    def distrust(self) -> None:
+        """A reader that was ordered did not come: the next comes from another process."""
+        self._nursery.close()
 
     def fail(self, fault: EngineFault) -> None:
         """No reader can be started: whoever waits is told."""
@@ -112,13 +124,20 @@ class Readers:
                 job.answer.set_exception(fault)
         self._waiting.clear()
 
+    def pids(self) -> list[int]:
+        """The readers that are running."""
+        return [reader.handle.pid for reader in self._readers if reader.handle]
+
     def cpu_seconds(self) -> float:
         """Processor time of the readers that are running."""
-        return sum(_cpu_seconds(reader.process.pid) for reader in self._readers if reader.process)
+        return sum(map(_cpu_seconds, self.pids()))
 
     async def close(self) -> None:
+        elsewhere.cpu_seconds += self.cpu_seconds()
         for reader in self._readers:
             await reader.close()
+        if self._nursery is not lent():
+            self._nursery.close()
 
 
 class _Reader(asyncio.Protocol):
@@ -130,24 +149,14 @@ class _Reader(asyncio.Protocol):
         self._buffer = bytearray()
         self._deadline: asyncio.TimerHandle | None = None
         self._seconds = 0.0
-        self._ready = False  # has loaded its models
         self._failed_starts = 0
         self._closing = False
         self._stalled = False
         self._restart: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
-        self.process: subprocess.Popen[bytes] | None = None
+        self.handle: Handle | None = None  # as soon as it is ready
 
-    async def start(self, arguments: Sequence[str], deadline: float) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.process = subprocess.Popen(  # noqa: ASYNC220 - a millisecond, a few times in a crawl
-                [*arguments, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the crawler, which lets the reader go
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # or numpy starts threads that nobody needs
-            )
+    async def start(self, ours: socket.socket, deadline: float) -> None:
         self._seconds = deadline
         self._stalled = False
         self._buffer.clear()
@@ -155,7 +164,7 @@ class _Reader(asyncio.Protocol):
         await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
 
     def load(self) -> int:
-        return len(self._jobs) if self._ready else IN_FLIGHT
+        return len(self._jobs) if self.handle else IN_FLIGHT
 
     def send(self, job: _Job) -> None:
         assert self._transport
@@ -172,8 +181,11 @@ class _Reader(asyncio.Protocol):
 
     def _stall(self) -> None:
         self._stalled = True
-        if self.process:
-            self.process.kill()
+        if self.handle:
+            self.handle.kill()
+        elif self._transport:
+            self._pool.distrust()
+            self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -184,24 +196,31 @@ class _Reader(asyncio.Protocol):
             (length,) = FRAME.unpack_from(self._buffer)
             end = FRAME.size + length
             if len(self._buffer) < end:
-                return
-            if length:
-                self._jobs.popleft().settle(_decode(self._buffer[FRAME.size : end]))
-            self._ready = True  # the first frame is empty and says so
+                break
+            frame = self._buffer[FRAME.size : end]
             del self._buffer[:end]
+            if self.handle:
+                self._jobs.popleft().settle(_decode(frame))
+            else:
+                with suppress(ProcessLookupError):  # it has died already, and its socket will say so
+                    self.handle = Handle(msgspec.msgpack.decode(frame, type=int))
             self._set_clock(self._seconds if self._jobs else 0.0)
         self._pool.hand_out()
+        if self._jobs and not self._buffer and self._transport:
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_later(GATHER, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._transport and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def connection_lost(self, _: Exception | None) -> None:
         """The process is gone: its page is to blame, unless we let it go."""
         self._transport = None
         jobs, self._jobs = self._jobs, deque()
         self._set_clock(0.0)
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        self._failed_starts = 0 if self._ready else self._failed_starts + 1
-        self._ready = False
+        self._failed_starts = 0 if self.handle else self._failed_starts + 1
+        self._let_go()
         if self._closing:
             return
         if self._failed_starts == MAX_FAILED_STARTS:
@@ -221,9 +240,13 @@ class _Reader(asyncio.Protocol):
             await asyncio.wait([self._restart])
         if self._transport:
             self._transport.abort()
-        if self.process:
-            self.process.kill()
-            self.process.wait()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self.handle:
+            self.handle.kill()
+            self.handle.close()
+        self.handle = None
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -6,12 +6,14 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from thresher.engine.calls import Call, Ended, perform, processors
+from thresher.engine.nursery import Nursery, lend
 
 PATIENCE = 5.0  # seconds that a process gets to end before it is killed
 
@@ -27,6 +29,7 @@ class Processes:
     def __init__(self, count: int = 0) -> None:
         self._count = count or processors()
         self._idle: list[_Process] = []
+        self._nursery = Nursery()
 
     def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
         waiting = iter(enumerate(calls))
@@ -34,7 +37,7 @@ class Processes:
         try:
             while True:
                 while len(busy) < self._count and (handed := next(waiting, None)):
-                    process = self._idle.pop() if self._idle else _Process()
+                    process = self._idle.pop() if self._idle else _Process(self._nursery)
                     process.hand(*handed)
                     busy[process.descriptor] = process
                 if not busy:
@@ -58,20 +61,22 @@ class Processes:
         return [process for process in busy if process.pipe in found or process.until <= late]
 
     def start(self, call: Call) -> _Started:
-        return _Started(call)
+        return _Started(self._nursery, call)
 
     def close(self) -> None:
         for process in self._idle:
             process.close()
         self._idle.clear()
+        self._nursery.close()
 
 
 class _Process:
     """A process that performs one call after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, nursery: Nursery) -> None:
         self.pipe, theirs = _CONTEXT.Pipe()
-        self._process: BaseProcess = _CONTEXT.Process(target=_serve, args=(theirs,), daemon=True)
+        arguments = (theirs, nursery.door)
+        self._process: BaseProcess = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         theirs.close()
         self._number = -1
@@ -126,8 +131,8 @@ class _Process:
 class _Started:
     """A call with a process of its own."""
 
-    def __init__(self, call: Call) -> None:
-        self._process = _Process()
+    def __init__(self, nursery: Nursery, call: Call) -> None:
+        self._process = _Process(nursery)
         self._process.hand(0, call)
 
     def poll(self) -> Ended | None:
@@ -145,8 +150,9 @@ class _Started:
         self._process.kill()
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, door: socket.socket) -> None:
     """Perform calls until the other side closes the pipe."""
+    lend(Nursery(door=door))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for those who handed out the call
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     while True:

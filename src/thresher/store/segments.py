@@ -20,7 +20,8 @@ from thresher.store.files import AppendFile, StoreError, adopt, numbered, sync_d
 from thresher.store.shards import ALONE, Shard
 
 ROW_GROUP_BYTES = 32 << 20  # in memory: what a reader of Parquet, and sealing, hold at once
-_COMPRESSION = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
+# Without threads, for what is written at a time is small: to hand it over costs more than to compress it.
+_COMPRESSION = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1), use_threads=False)
 _END_OF_STREAM = 8  # bytes that Arrow writes when a stream is closed; ours stay open
 
 
