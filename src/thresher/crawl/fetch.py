@@ -83,6 +83,12 @@ class Fetcher:
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
 
+    @classmethod
+    def of(cls, settings: config.Config, resolver: Resolver, connect_to: tuple[str, int] | None) -> Fetcher:
+        """The one of a corpus: under its contact's name, for its language."""
+        agent = user_agent(settings.polite.contact)
+        return cls(settings.fetch, agent, resolver, connect_to=connect_to, language=settings.language)
+
     @property
     def capacity(self) -> int:
         """How many connections may be open at once."""

@@ -23,7 +23,7 @@ from msgspec import Struct
 from thresher import config as configuration
 from thresher.config import Config, ConfigError
 from thresher.crawl.answers import PASSING, REDIRECTS, address_of, fetch_robots, location, received
-from thresher.crawl.fetch import Fetcher, user_agent
+from thresher.crawl.fetch import Fetcher
 from thresher.crawl.politeness import Politeness
 from thresher.crawl.resolve import Resolver
 from thresher.crawl.robots import DISALLOW_ALL
@@ -136,13 +136,7 @@ class Visitor:
         self._state = State(Path(self._directory.name))
         self._polite = Politeness(self._state, config.polite, self._clock)
         self._resolver = Resolver(config.fetch)
-        self._fetcher = Fetcher(
-            config.fetch,
-            user_agent(config.polite.contact),
-            self._resolver,
-            connect_to=self._connect_to,
-            language=config.language,
-        )
+        self._fetcher = Fetcher.of(config, self._resolver, self._connect_to)
         # Pages that were fetched and not yet read fill the memory: there are no more of them than connections.
         self._places = asyncio.Semaphore(self._fetcher.capacity)
         self._readers = Readers(config.read, config.language)

@@ -19,7 +19,7 @@ from thresher.crawl.answers import PASSING, REDIRECTS, address_of, fetch_robots,
 from thresher.crawl.answers import received as bytes_of
 from thresher.crawl.books import Books
 from thresher.crawl.company import Company
-from thresher.crawl.fetch import Fetcher, user_agent
+from thresher.crawl.fetch import Fetcher
 from thresher.crawl.finds import Finds, candidates
 from thresher.crawl.frontier import Frontier
 from thresher.crawl.ledger import Outcome
@@ -62,13 +62,7 @@ class Visits:
     async def open(self) -> None:
         config = self._config
         self._resolver = Resolver(config.fetch)
-        self._fetcher = Fetcher(
-            config.fetch,
-            user_agent(config.polite.contact),
-            self._resolver,
-            connect_to=self._connect_to,
-            language=config.language,
-        )
+        self._fetcher = Fetcher.of(config, self._resolver, self._connect_to)
         await self._readers.start()
 
     async def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import threading
 import time
@@ -35,6 +36,9 @@ from thresher.store.shards import Shard, home
 CLAIM_PATIENCE = 30.0  # seconds for another shard to say whether a text is new; then it is thought so
 ADDRESS_SLACK = 0.25  # … and whether an address may be visited, which is an answer only for so long; …
 ADDRESS_WAIT = 1.0  # … then it is asked again after so many
+# Where processes are more than processors, the loop's turn comes after its readers': then it finds more to do, and
+# wakes them less often (four shards on two processors: a tenth less processor time for a page).
+BEHIND_READERS = 5  # as `nice` has it
 
 
 def work(
@@ -84,6 +88,7 @@ async def _work(directory: Path, config: Config, member: Member, connect_to: str
     raise_file_limit(own.fetch.connections)
     target = parse_address(connect_to) if connect_to else None
     async with Crawl(folder, own, connect_to=target, company=member, root=directory) as crawl:
+        os.nice(BEHIND_READERS)  # now, for they have been started; the lease's thread keeps its place
         await member.open()
         try:
             crawl.seed(known_seeds(directory))
