@@ -119,6 +119,20 @@ def test_what_was_fetched_counts_also_while_a_shard_is_opened_or_closed() -> Non
     assert led.ending == Ending("page budget")
 
 
+def test_those_who_come_first_leave_the_others_their_part_of_the_pages() -> None:
+    led, _ = lead(3, Budget(pages=90))
+
+    def takes_all_it_gets(fetched: int) -> int:
+        while grant := told(led, beat(0, fetched=fetched)).grant:
+            fetched += grant
+        return fetched
+
+    assert takes_all_it_gets(0) == 30
+    for shard in (1, 2):
+        told(led, beat(shard, asks=False))
+    assert takes_all_it_gets(30) == 90
+
+
 def test_one_that_is_to_move_is_told_to_end_and_the_others_are_not() -> None:
     led, _ = lead()
     assert not led.is_well, "not all are there"

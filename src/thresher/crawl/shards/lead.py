@@ -153,9 +153,15 @@ class Lead:
 
     def _grant(self, beat: Beat) -> int:
         """Pages that a shard may fetch beyond those it was granted before."""
-        left = self._budget.pages - sum(seat.fetched + seat.granted for seat in self.seats)
+        left = self._budget.pages - sum(
+            seat.fetched + seat.granted + self._kept_for(seat) for seat in self.seats
+        )
         portion = min(max(left // (PORTIONS * len(self.seats)), LEAST), MOST)
         return min(portion, left) if beat.port and beat.asks and left > 0 else 0
+
+    def _kept_for(self, seat: Seat) -> int:
+        """Pages that are left to a shard until its books are open: others that open sooner shall not take all."""
+        return 0 if seat.port else max(self._budget.pages // len(self.seats) - seat.fetched - seat.granted, 0)
 
     def spent(self) -> str:
         """The budget that is spent, or ""."""
