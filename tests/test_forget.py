@@ -363,7 +363,7 @@ for steps in range(0, 100_000, stride):
     if status != 9:
         break
 """
-STRIDE = 8
+STRIDE = 5
 
 
 def open_crawl(directory: Path, host: str) -> None:

@@ -129,7 +129,10 @@ def test_those_who_come_first_leave_the_others_their_part_of_the_pages() -> None
 
     assert takes_all_it_gets(0) == 30
     for shard in (1, 2):
-        told(led, beat(shard, asks=False))
+        told(led, beat(shard, asks=False))  # its books are open, no more
+    assert takes_all_it_gets(30) == 30
+    for shard in (1, 2):
+        told(led, beat(shard, asks=False, idle=Ending("done")))
     assert takes_all_it_gets(30) == 90
 
 

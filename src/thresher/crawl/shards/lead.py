@@ -40,6 +40,7 @@ class Seat(Struct):
     moves: bool = False  # is to be started elsewhere
     fetched: int = 0
     granted: int = 0  # pages it may fetch beyond those
+    begun: bool = False  # has asked for some, or had nothing to do
     downloaded: int = 0
     idle: Ending | None = None
     received: int = 0  # letters …
@@ -129,6 +130,7 @@ class Lead:
             self.version += 1
         seat.standing, seat.heard, seat.address, seat.port = "present", self._clock(), address, beat.port
         seat.version, seat.idle = beat.version, beat.idle
+        seat.begun = seat.begun or beat.asks or beat.idle is not None
         if beat.port:  # or its books are not open yet, or not any more
             seat.fetched, seat.granted, seat.downloaded = beat.fetched, beat.holds, beat.downloaded
             seat.received, seat.outbox = beat.received, beat.outbox
@@ -160,8 +162,10 @@ class Lead:
         return min(portion, left) if beat.port and beat.asks and left > 0 else 0
 
     def _kept_for(self, seat: Seat) -> int:
-        """Pages that are left to a shard until its books are open: others that open sooner shall not take all."""
-        return 0 if seat.port else max(self._budget.pages // len(self.seats) - seat.fetched - seat.granted, 0)
+        """Pages that are left to a shard until it begins: others that begin sooner shall not take all."""
+        return (
+            0 if seat.begun else max(self._budget.pages // len(self.seats) - seat.fetched - seat.granted, 0)
+        )
 
     def spent(self) -> str:
         """The budget that is spent, or ""."""
