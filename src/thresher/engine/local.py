@@ -108,7 +108,7 @@ class Readers:
         try:
             ours = self._nursery.order(self._language, self._settings)
         except OSError as fault:
-            self.fail(EngineFault(f"reader processes cannot be started: {fault}"))
+            self.fail(EngineFault(f"reader processes cannot be started: {fault}; try: thresher read FILE"))
         else:
             await reader.start(ours, self._settings.deadline)
 
