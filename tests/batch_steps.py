@@ -21,6 +21,11 @@ def same(documents: pa.Table) -> pa.Table:
     return documents
 
 
+def backwards(documents: pa.Table) -> pa.Table:
+    """The last document first."""
+    return documents.take(list(range(documents.num_rows))[::-1])
+
+
 def poison(documents: pa.Table, *, word: str, cured: str) -> pa.Table:
     """Fails where a word is, until a file is there."""
     if pc.any(pc.match_substring(documents["text"], word)).as_py() and not Path(cured).exists():
@@ -58,5 +63,5 @@ def unversioned(documents: pa.Table) -> pa.Table:
     return documents
 
 
-for function in (shout, same, poison, deadly_once, deadly_to_its_node_once, no_table):
+for function in (shout, same, backwards, poison, deadly_once, deadly_to_its_node_once, no_table):
     function.version = 1

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresher.batch.near.conclude import Lost, Report, conclude, dropped, report
+from thresher.batch.near.conclude import Lost, conclude, dropped, lost
 from thresher.batch.near.files import Arrays, NearFault, number, writing
 from thresher.batch.near.gather import Range, plan
 from thresher.batch.near.paragraphs import drop
@@ -210,26 +210,15 @@ def test_ranges_of_hashes_leave_none_out_and_none_overlap(
 # What is told
 
 
-def test_a_report_tells_what_goes_in_all_and_of_which_host(tmp_path: Path) -> None:
+def test_how_much_of_a_shard_goes_is_told(tmp_path: Path) -> None:
     shards = [[[TALES[0], "Short"], [TALES[5]]], [[TALES[0]], [TALES[5], "New words " * 9], ["Too short"]]]
     runs = scattered(tmp_path, shards)
     found = followed(decisions(runs, 0.5, 1 << 20), tmp_path)
     outputs = concluded(runs, tmp_path, found)
-    total = Lost(documents=5, emptied=1, paragraphs=7, dropped=2, words=81, dropped_words=30)
-    assert report(outputs) == Report(total)
-    made_of = (
-        runs[1].path / FILE,
-        outputs[1],
-        *(one.path / FILE for one in (found.states[1], *found.advanced)),
-    )
-    last = partial(conclude, *made_of, first_block=1)
-    last(hosts=["a", "b", "b"])
-    lost_by_a = Lost(1, 1, 1, 1, 15, 15)
-    lost_by_b = Lost(2, 0, 3, 1, 35, 15)
-    assert report(outputs).hosts == {"a": lost_by_a, "b": lost_by_b}
-    assert report([outputs[1]] * 2).hosts["b"] == lost_by_b + lost_by_b
-    with pytest.raises(NearFault, match="3 documents and 1 hosts; give all or none"):
-        last(hosts=["a"])
+    assert [lost(path) for path in outputs] == [
+        Lost(documents=2, emptied=0, paragraphs=3, dropped=0, words=31, dropped_words=0),
+        Lost(documents=3, emptied=1, paragraphs=4, dropped=2, words=50, dropped_words=30),
+    ]
 
 
 def test_settings_that_cannot_be_are_refused_with_the_cure(tmp_path: Path) -> None:

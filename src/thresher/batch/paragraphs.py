@@ -18,6 +18,19 @@ def paragraphs(text: str | None) -> list[str]:
     return text.split("\n") if text else []
 
 
+def missing(before: Sequence[str], after: Sequence[str]) -> list[int] | None:
+    """Which paragraphs are not there any more; None if others are there instead."""
+    rest = iter(after)
+    awaited = next(rest, None)
+    found = []
+    for place, paragraph in enumerate(before):
+        if paragraph == awaited:
+            awaited = next(rest, None)
+        else:
+            found.append(place)
+    return found if awaited is None else None
+
+
 def left(batch: pa.RecordBatch, stays: Sequence[Flags]) -> pa.RecordBatch:
     """Documents with those of their paragraphs that stay; a document that has none left is gone."""
     if all(all(flags) for flags in stays):

@@ -78,6 +78,12 @@ class Run(Struct):
     def keys(self) -> set[str]:
         return {piece.key for step in self.steps for piece in step.pieces}
 
+    def label(self, place: int) -> str:
+        """A step's name; of several of one name, with its number."""
+        name = self.steps[place].name
+        same = [other for other, step in enumerate(self.steps) if step.name == name]
+        return name if len(same) == 1 else f"{name} {same.index(place) + 1}"
+
 
 def _add(total: dict[str, Any], report: dict[str, Any]) -> None:
     for name, value in report.items():
@@ -115,6 +121,15 @@ def runs(directory: Path) -> list[Run]:
     return [_read(path) for _, path in sorted(found)]
 
 
+def finished(directory: Path, number: int | None = None) -> Run:
+    """The last run that was finished, or the one of a number, if it was."""
+    found = [run for run in runs(directory) if run.state == "done" and number in (None, run.number)]
+    if not found:
+        which = "finished run" if number is None else f"finished run {number}"
+        raise CorpusError(f"{directory} has no {which} yet; make one: thresher process {directory}")
+    return found[-1]
+
+
 def _read(path: Path) -> Run:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Run)
@@ -141,18 +156,11 @@ def changes(first: Run, second: Run) -> list[Change]:
         if before != after:
             found.append(Change("input", name, before[:8], after[:8]))
     before_steps, after_steps = (
-        {_label(run, n): step for n, step in enumerate(run.steps)} for run in (first, second)
+        {run.label(place): step for place, step in enumerate(run.steps)} for run in (first, second)
     )
     for label in dict.fromkeys([*before_steps, *after_steps]):
         found += _step_changes(label, before_steps.get(label), after_steps.get(label))
     return found
-
-
-def _label(run: Run, number: int) -> str:
-    """A step's name; of several of one name, with its number."""
-    name = run.steps[number].name
-    same = [n for n, step in enumerate(run.steps) if step.name == name]
-    return name if len(same) == 1 else f"{name} {same.index(number) + 1}"
 
 
 def _step_changes(label: str, before: StepRun | None, after: StepRun | None) -> list[Change]:

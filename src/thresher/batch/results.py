@@ -35,12 +35,7 @@ class Processed(Corpus):
 def processed(directory: Path, number: int | None = None) -> Processed:
     """The corpus as a run left it: the last one that was finished, or that of a number."""
     corpus = corpora.open(directory)
-    finished = [run for run in records.runs(directory) if run.state == "done"]
-    chosen = [run for run in finished if number in (None, run.number)]
-    if not chosen:
-        which = "finished run" if number is None else f"finished run {number}"
-        raise CorpusError(f"{directory} has no {which} yet; make one: thresher process {directory}")
-    return Processed(corpus, _files(directory, chosen[-1]))
+    return Processed(corpus, _files(directory, records.finished(directory, number)))
 
 
 def _files(directory: Path, run: Run) -> list[Path]:

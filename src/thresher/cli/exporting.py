@@ -32,6 +32,7 @@ def export(
     license: Annotated[list[str] | None, Many] = None,
     opted_out: Annotated[bool, Parameter(negative=())] = False,
     processed: Annotated[bool, Parameter(negative=())] = False,
+    run: int | None = None,
     annotator: str = "",
     processes: int = 0,
     json: AsJson = False,
@@ -66,6 +67,8 @@ def export(
         Also documents whose publishers object to their use for machine learning or data mining.
     processed
         Documents as the last `thresher process` left them.
+    run
+        Documents as this run of `thresher process` left them: a number that `thresher runs` tells.
     annotator
         vertical, conllu, tei: which one tells lemmas and parts of speech; the best that is installed if left out.
     processes
@@ -90,10 +93,10 @@ def export(
         licenses=license or (),
         opted_out=opted_out,
     )
-    if processed:
+    if processed or run is not None:
         from thresher.batch.results import processed as result_of
 
-        corpus: Corpus = result_of(directory)
+        corpus: Corpus = result_of(directory, run)
     else:
         corpus = thresher.open(directory)
     done = write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,10 @@ from thresher.cli.app import AsJson, Directory, app, print_json, say, show
 from thresher.config import ConfigError, duration
 
 if TYPE_CHECKING:
-    from thresher.batch.records import Run
+    from thresher.batch.records import Change, Run
     from thresher.engine.calls import Engine
 
+LISTED_HOSTS = 20  # that lost the most words
 Flag = Annotated[bool, Parameter(negative=())]
 
 
@@ -100,9 +102,11 @@ def runs(
     second: int | None = None,
     /,
     *,
+    dropped: str = "",
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     json: AsJson = False,
 ) -> None:
-    """Tell which runs there were, or what differs between two of them.
+    """Tell which runs there were, what differs between two of them, or what a step dropped.
 
     Example: thresher runs czech 3 5
 
@@ -112,10 +116,20 @@ def runs(
         Number of a run, to be told in full, or compared with the second.
     second
         Number of another run.
+    dropped
+        Tell what this step of a run dropped, of the last finished one if no number is given.
+    output
+        With --dropped: a file for all that was dropped, a JSON object a line; .gz and .zst compress.
     """
     from thresher.batch import records
-    from thresher.terminal import span
 
+    if dropped:
+        if second is not None:
+            raise ConfigError("--dropped tells of one run; leave the second number out")
+        _tell_dropped(directory, dropped, first, output, json)
+        return
+    if output:
+        raise ConfigError("-o is for what a step dropped; say which: --dropped STEP")
     known = {run.number: run for run in records.runs(directory)}
     for number in (first, second):
         if number is not None and number not in known:
@@ -123,29 +137,13 @@ def runs(
                 f"there is no run {number}; there are {', '.join(map(str, known)) or 'none yet'}"
             )
     if first is not None and second is not None:
-        changes = records.changes(known[first], known[second])
-        if json:
-            print_json(changes)
-        for change in changes:
-            say(
-                f"{change.what} {change.name}: {change.before or 'nothing'} became {change.after or 'nothing'}"
-            )
-        if not changes:
-            say("nothing differs")
-        return
-    if first is not None:
+        _tell_changes(records.changes(known[first], known[second]), json)
+    elif first is not None:
         if json:
             print_json(known[first])
         _tell(known[first])
-        return
-    if json:
-        print_json(list(known.values()))
-    for run in known.values():
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
-        steps = ", ".join(step.name for step in run.steps[1:])
-        say(f"{run.number}  {when}  {run.state}  {span(max(run.ended - run.started, 0))}  {steps}")
-    if not known:
-        say(f"there are no runs yet; make one: thresher process {directory}")
+    else:
+        _tell_runs(list(known.values()), directory, json)
 
 
 @app.command
@@ -207,6 +205,55 @@ def _tell(run: Run) -> None:
         for piece in step.pieces:
             if piece.fault:
                 say(f"{step.name}, {piece.key}: {piece.fault} ({piece.attempts} attempts in this run)")
+
+
+def _tell_runs(known: list[Run], directory: Path, json: bool) -> None:
+    from thresher.terminal import span
+
+    if json:
+        print_json(known)
+    for run in known:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
+        steps = ", ".join(step.name for step in run.steps[1:])
+        say(f"{run.number}  {when}  {run.state}  {span(max(run.ended - run.started, 0))}  {steps}")
+    if not known:
+        say(f"there are no runs yet; make one: thresher process {directory}")
+
+
+def _tell_changes(changes: list[Change], json: bool) -> None:
+    if json:
+        print_json(changes)
+    for change in changes:
+        say(f"{change.what} {change.name}: {change.before or 'nothing'} became {change.after or 'nothing'}")
+    if not changes:
+        say("nothing differs")
+
+
+def _tell_dropped(directory: Path, step: str, number: int | None, output: Path | None, json: bool) -> None:
+    """What a step dropped: all of it into a file, and for people how much, of which hosts."""
+    import msgspec
+    from rich.table import Table
+
+    from thresher.batch.dropped import Comparison
+    from thresher.export.output import opened
+
+    compared = Comparison(directory, step, number)
+    if output:
+        with opened(output) as out:
+            for one in compared:
+                out.write(msgspec.json.encode(one._asdict()) + b"\n")
+    else:
+        deque(compared, maxlen=0)
+    most = sorted(compared.hosts.items(), key=lambda item: (-item[1].dropped_words, item[0]))
+    if json:
+        print_json({"run": compared.run, "step": step, "total": compared.total, "hosts": dict(most)})
+    table = Table("", "documents", "gone", "changed", "paragraphs", "dropped", "words", "dropped", box=None)
+    for name, loss in [("all", compared.total), *most[:LISTED_HOSTS]]:
+        if name == "all" or loss.gone or loss.changed or loss.dropped:
+            table.add_row(name, *(f"{figure:,}" for figure in msgspec.structs.astuple(loss)))
+    show(f"run {compared.run}, {step}", table)
+    if output:
+        say(f"all that was dropped is in {output}")
 
 
 def _figures(report: dict[str, Any]) -> str:

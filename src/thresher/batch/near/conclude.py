@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from thresher.batch.near.files import Arrays, NearFault, writing
+from thresher.batch.near.files import Arrays, NearFault, number, writing
 from thresher.batch.near.kernels.rounds import DROPPED, UNDECIDED
 from thresher.batch.near.rounds import Advanced, State
 from thresher.batch.near.scatter import Scattered
@@ -18,37 +18,14 @@ from thresher.read.runs import fates as with_short_ones
 
 
 class Lost(Struct, frozen=True):
-    """How much of something there was, and how much of it goes."""
+    """How much there was in a shard, and how much of it goes."""
 
-    documents: int = 0
-    emptied: int = 0  # documents of which nothing stays
-    paragraphs: int = 0
-    dropped: int = 0  # paragraphs
-    words: int = 0
-    dropped_words: int = 0
-
-    def __add__(self, other: Lost) -> Lost:
-        return Lost(
-            *(
-                one + another
-                for one, another in zip(
-                    msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True
-                )
-            )
-        )
-
-
-class Report(Struct, frozen=True):
-    """What goes, in all and of each host that loses something."""
-
-    total: Lost = Lost()
-    hosts: dict[str, Lost] = {}
-
-    def __add__(self, other: Report) -> Report:
-        hosts = dict(self.hosts)
-        for host, lost in other.hosts.items():
-            hosts[host] = hosts.get(host, Lost()) + lost
-        return Report(self.total + other.total, hosts)
+    documents: int
+    emptied: int  # documents of which nothing stays
+    paragraphs: int
+    dropped: int  # paragraphs
+    words: int
+    dropped_words: int
 
 
 def conclude(
@@ -58,11 +35,10 @@ def conclude(
     advanced: Path | None = None,
     *,
     first_block: int = 0,
-    hosts: Sequence[str] = (),
 ) -> None:
     """Which paragraphs of a shard stay: those that were kept, and short ones with the next that is not short.
 
-    `first_block` is the number of the shard's first block in the corpus. `hosts`: one for each document, or none.
+    `first_block` is the number of the shard's first block in the corpus.
     """
     with Scattered(scattered) as shard:
         counts, words = shard.array("counts", np.uint32), shard.array("words", np.uint32)
@@ -72,26 +48,17 @@ def conclude(
         raise NearFault(f"{state} belongs to another shard than {scattered}; run the steps again")
     ends = np.cumsum(sizes)
     _let_short_ones_follow(dropped, counts, ends - sizes, ends)
-    write_conclusion(output, dropped, words, sizes, hosts)
+    write_conclusion(output, dropped, words, sizes)
 
 
 def write_conclusion(
-    output: Path,
-    dropped: NDArray[np.bool_],
-    words: NDArray[np.uint32],
-    sizes: NDArray[np.int64],
-    hosts: Sequence[str],
+    output: Path, dropped: NDArray[np.bool_], words: NDArray[np.uint32], sizes: NDArray[np.int64]
 ) -> None:
-    """Write which paragraphs of documents, each of which has so many, are dropped, and a report."""
-    if hosts and len(hosts) != len(sizes):
-        raise NearFault(
-            f"{output}: there are {len(sizes)} documents and {len(hosts)} hosts; give all or none"
-        )
+    """Write which paragraphs of documents, each of which has so many, are dropped, and how much that is."""
     with writing(output) as writer:
         writer.name("dropped", np.packbits(dropped))
         writer.name("documents", sizes)
-        report = _report(dropped, words, sizes, hosts)
-        writer.name("report", np.frombuffer(msgspec.json.encode(report, order="sorted"), np.uint8))
+        writer.numbers |= msgspec.structs.asdict(_lost(dropped, words, sizes))
 
 
 def _dropped(state: Path, advanced: Path | None, first_block: int) -> NDArray[np.bool_]:
@@ -120,30 +87,16 @@ def _let_short_ones_follow(
         dropped[begin:end] = ~np.array(stays)
 
 
-def _report(
-    dropped: NDArray[np.bool_], words: NDArray[np.uint32], sizes: NDArray[np.int64], hosts: Sequence[str]
-) -> Report:
-    which = np.repeat(np.arange(len(sizes)), sizes)
-    many = len(sizes)
-    gone = np.bincount(which[dropped], minlength=many)
-    columns = (
-        np.ones(many, np.int64),
-        (gone == sizes) & (gone > 0),
-        sizes,
-        gone,
-        np.bincount(which, weights=words, minlength=many),
-        np.bincount(which[dropped], weights=words[dropped], minlength=many),
+def _lost(dropped: NDArray[np.bool_], words: NDArray[np.uint32], sizes: NDArray[np.int64]) -> Lost:
+    gone = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[dropped], minlength=len(sizes))
+    return Lost(
+        documents=len(sizes),
+        emptied=int(((gone == sizes) & (gone > 0)).sum()),
+        paragraphs=len(dropped),
+        dropped=int(dropped.sum()),
+        words=int(words.sum()),
+        dropped_words=int(words[dropped].sum()),
     )
-    table = np.stack([column.astype(np.int64) for column in columns])
-    total = Lost(*table.sum(axis=1).tolist())
-    if not hosts:
-        return Report(total)
-    names, same = np.unique(np.array(hosts, object).astype(str), return_inverse=True)
-    of_hosts = np.stack([np.bincount(same, weights=row, minlength=len(names)) for row in table]).astype(
-        np.int64
-    )
-    losing = np.flatnonzero(of_hosts[3])
-    return Report(total, {str(names[host]): Lost(*of_hosts[:, host].tolist()) for host in losing})
 
 
 def dropped(path: Path) -> Iterator[list[bool]]:
@@ -157,14 +110,6 @@ def dropped(path: Path) -> Iterator[list[bool]]:
         at += size
 
 
-def report(paths: Iterable[Path]) -> Report:
-    """What goes of all these shards."""
-    found = Report()
-    for path in paths:
-        with Arrays(path) as file:
-            raw = file.array("report", np.uint8).tobytes()
-        try:
-            found += msgspec.json.decode(raw, type=Report)
-        except msgspec.DecodeError as fault:
-            raise NearFault(f"{path} has no report ({fault}); delete it and run the step again") from None
-    return found
+def lost(path: Path) -> Lost:
+    """How much of a shard goes."""
+    return Lost(*(number(path, name) for name in Lost.__struct_fields__))

@@ -224,15 +224,13 @@ def _pairs(path: Path, documents: int) -> Iterator[Hashes]:
                 yield pairs
 
 
-def conclude(
-    signed: Path, output: Path, clusters: Path, *, first_document: int = 0, hosts: Sequence[str] = ()
-) -> None:
-    """Which documents of a shard go: all but the first of each cluster. Read by `conclude.dropped` and `report`.
+def conclude(signed: Path, output: Path, clusters: Path, *, first_document: int = 0) -> None:
+    """Which documents of a shard go: all but the first of each cluster. Read by `conclude.dropped` and `lost`.
 
-    `first_document` is the number in the corpus of the shard's first. `hosts`: one for each document, or none.
+    `first_document` is the number in the corpus of the shard's first.
     """
     with Arrays(signed) as file, Arrays(clusters) as found:
         words = file.array("words", np.uint32)
         firsts = found.array("firsts", np.uint32, first_document, len(words))
     gone = firsts != np.arange(first_document, first_document + len(words))
-    write_conclusion(output, gone, words, np.ones(len(words), np.int64), hosts)
+    write_conclusion(output, gone, words, np.ones(len(words), np.int64))

@@ -143,13 +143,13 @@ def advance(out: Path, inputs: Sequence[Path], *, parts: int, room: int) -> Figu
 
 def leave_out(out: Path, inputs: Sequence[Path], *, block: int) -> Figures:
     """The documents of a shard without paragraphs that are near duplicates."""
-    from thresher.batch.near.conclude import conclude, dropped, report
+    from thresher.batch.near.conclude import conclude, dropped, lost
 
     shard, *others = inputs
     runs, state, *advanced = files(others)
     concluded = out / "concluded"
     conclude(runs, concluded, state, *advanced, first_block=block)
-    told = report([concluded]).total
+    told = lost(concluded)
     documents = shards.write(out, _left(shard, dropped(concluded)))
     concluded.unlink()  # the same documents are the same result, however they were found
     return {
