@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -55,6 +56,13 @@ def deadly_to_its_node_once(documents: pa.Table, *, mark: str) -> pa.Table:
     return documents
 
 
+def needs_room(documents: pa.Table, *, full: str) -> pa.Table:
+    """Fails as on a full disk, while a file is there."""
+    if Path(full).exists():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "somewhere")
+    return documents
+
+
 def no_table(documents: pa.Table) -> str:
     return "nothing"
 
@@ -63,5 +71,5 @@ def unversioned(documents: pa.Table) -> pa.Table:
     return documents
 
 
-for function in (shout, same, backwards, poison, deadly_once, deadly_to_its_node_once, no_table):
+for function in (shout, same, backwards, poison, deadly_once, deadly_to_its_node_once, needs_room, no_table):
     function.version = 1

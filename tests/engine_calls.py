@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -26,6 +27,27 @@ def fail(message: str) -> None:
 
 def speak(words: str) -> None:
     print(words)
+
+
+def speak_and_die(words: str) -> None:
+    print(words)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crash() -> None:
+    os.abort()
+
+
+def chatter(times: int) -> None:
+    for number in range(times):
+        print(f"{number:09}")
+
+
+def run_out_of_room() -> None:
+    try:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as fault:
+        raise ValueError("the result cannot be written") from fault
 
 
 def die() -> None:

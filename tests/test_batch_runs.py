@@ -17,9 +17,11 @@ from thresher.batch import records
 from thresher.batch.collect import collect
 from thresher.batch.dry import dry_run
 from thresher.batch.pieces import Pieces
+from thresher.batch.records import locked
 from thresher.batch.results import processed
-from thresher.batch.run import Poisoned, locked, process
+from thresher.batch.run import Poisoned, process
 from thresher.engine.processes import Processes
+from thresher.query.manifest import writing
 from thresher.store.corpus import CorpusError
 
 
@@ -110,6 +112,8 @@ def test_a_process_that_dies_costs_one_attempt(corpus: Path) -> None:
         engine.close()
     assert sorted(piece.attempts for piece in run.steps[-1].pieces) == [1, 1, 2]
     assert texts(corpus, run) == TEXTS
+    (failed,) = [piece for piece in run.steps[-1].pieces if piece.attempts == 2]
+    assert failed.log == "", "it is that of the attempt that ended well"
 
 
 def test_processes_and_their_number_make_no_difference(
@@ -164,7 +168,7 @@ def test_a_kill_at_any_moment_loses_nothing(corpus: Path) -> None:
     run = process(corpus, Here())
     assert texts(corpus, run) == [["one", "two"], ["four", "five"], ["six"]]
     left = {path.name for path in (corpus / "runs" / "pieces").glob("*/*")}
-    assert left == set(Pieces(corpus / "runs").all_keys())
+    assert left == run.keys
 
 
 def test_what_would_be_run_is_told_with_the_reason(corpus: Path) -> None:
@@ -229,6 +233,109 @@ def test_what_a_run_left_is_a_corpus(corpus: Path) -> None:
     collect(corpus)
     with pytest.raises(CorpusError, match="results of run 1 are gone"):
         processed(corpus, 1)
+
+
+def test_the_order_of_the_corpus_is_kept_whatever_is_sealed_already(corpus: Path) -> None:
+    recipe(corpus, {"step": "exact_duplicates"})
+    write_shard(corpus, 3, ["eight"], is_sealed=False)
+    write_shard(corpus, 4, ["eight", "nine"])
+    assert texts(corpus, process(corpus, Here()))[3:] == [["eight"], ["nine"]]
+
+
+def test_collecting_keeps_what_was_begun_and_as_many_runs_as_were_asked_for(corpus: Path) -> None:
+    for sign in "!?":
+        recipe(corpus, {"step": "batch_steps:shout", "sign": sign}, {"step": "statistics"})
+        process(corpus, Here())
+    assert collect(corpus, runs=5).pieces == 0
+    recipe(corpus, {"step": "filter"}, {"step": "batch_steps:poison", "word": "five", "cured": "no/where"})
+    process(corpus, Here(), last_step="filter")
+    with pytest.raises(Poisoned):
+        process(corpus, Here())
+    assert collect(corpus).pieces == 6, "of the first run: the second one is the last that was whole"
+    assert made(process(corpus, Here(), last_step="filter")) == {}
+
+
+@pytest.mark.parametrize("damage", ["record", "file", "left over"])
+def test_a_result_that_is_damaged_is_made_again(corpus: Path, damage: str) -> None:
+    recipe(corpus, {"step": "filter"})
+    run = process(corpus, Here())
+    place = Pieces(corpus / "runs").path(run.steps[-1].pieces[0].key)
+    if damage == "record":
+        (place / "piece.json").write_bytes(b"")
+    elif damage == "file":
+        (place / "docs.parquet").write_bytes(b"cut")
+    else:
+        place.rename(place.with_name(f"{place.name}.0123abcd"))
+    again = process(corpus, Here())
+    assert made(again) == {"filter": 1}
+    assert texts(corpus, again) == TEXTS
+    assert not list((corpus / "runs" / "pieces").glob("*/*.*"))
+
+
+def test_what_is_no_fault_of_a_piece_stops_the_run_and_is_no_attempt(corpus: Path) -> None:
+    full = corpus / "full"
+    full.touch()
+    recipe(corpus, {"step": "batch_steps:needs_room", "full": str(full)})
+    with pytest.raises(CorpusError, match=r"No space left on device.*\n.*go on with: thresher process"):
+        process(corpus, Here())
+    assert records.runs(corpus)[-1].state == "stopped"
+    full.unlink()
+    assert made(process(corpus, Here())) == {"batch_steps:needs_room": 3}
+
+
+def test_two_who_write_an_index_do_not_make_pieces_fail(corpus: Path) -> None:
+    recipe(corpus, {"step": "index"})
+    with writing(corpus), pytest.raises(CorpusError, match="wait for it"):
+        process(corpus, Here())
+    assert made(process(corpus, Here())) == {"index": 1}
+
+
+def test_a_run_that_was_killed_is_told_as_stopped(corpus: Path) -> None:
+    run = process(corpus, Here())
+    run.state = "running"
+    records.save(corpus / "runs", run)
+    with locked(corpus):
+        assert records.runs(corpus)[-1].state == "running"
+    assert records.runs(corpus)[-1].state == "stopped"
+
+
+def test_a_directory_may_be_named_from_where_one_is(
+    corpus: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Here()
+    monkeypatch.chdir(corpus.parent)
+    process(Path(corpus.name), engine)
+    for call in engine.calls:
+        assert Path(call.arguments["target"]).is_absolute()
+        assert all(Path(path).is_absolute() for path in call.arguments["inputs"])
+
+
+def test_settings_of_the_corpus_are_told_where_a_step_depends_on_them(corpus: Path) -> None:
+    recipe(corpus, {"step": "reread"}, {"step": "filter", "min_chars": 2}, {"step": "filter", "min_chars": 3})
+    process(corpus, Here())
+    with (corpus / "corpus.toml").open("a") as settings:
+        settings.write("[judge]\nmax_badness = 3\n")
+    assert dry_run(corpus)[0].why == "other settings: judging.max_badness"
+    process(corpus, Here())
+    changes = {(one.what, one.name): one.after for one in records.changes(*records.runs(corpus))}
+    assert changes == {("setting", "reread.judging.max_badness"): "3.0"}
+
+
+def test_what_failed_too_often_is_told_apart_from_what_would_be_run(corpus: Path) -> None:
+    recipe(corpus, {"step": "filter"}, {"step": "batch_steps:poison", "word": "five", "cured": "no/where"})
+    with pytest.raises(Poisoned):
+        process(corpus, Here())
+    (planned,) = dry_run(corpus)
+    assert (planned.missing, planned.total, planned.given_up) == (1, 3, 1)
+    assert "1 of them failed too often" in told("process", corpus, "--dry-run")[2]
+
+
+def test_of_two_steps_of_a_name_each_is_compared_with_itself(corpus: Path) -> None:
+    recipe(corpus, {"step": "filter", "max_badness": 4}, {"step": "filter", "min_chars": 2})
+    process(corpus, Here())
+    recipe(corpus, {"step": "filter", "max_badness": 4}, {"step": "filter", "min_chars": 3})
+    (planned,) = dry_run(corpus)
+    assert (planned.step, planned.why) == ("filter 2", "other parameters: min_chars")
 
 
 def test_two_do_not_process_a_corpus_at_once(corpus: Path) -> None:

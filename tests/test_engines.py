@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from thresher.config import ConfigError
 from thresher.engine import choose
-from thresher.engine.calls import Call, Ended, Engine, Running
+from thresher.engine.calls import LONGEST_LOG, Call, Ended, Engine, Running
 from thresher.engine.processes import Processes
 
 HERE = "engine_calls"  # a module beside this one
@@ -65,6 +66,19 @@ def test_what_a_call_prints_is_in_its_log(engine: Engine, capfd: pytest.CaptureF
     (found,) = ended(engine, call("speak", words="hello"))
     assert "hello" in found.log
     assert "hello" not in "".join(capfd.readouterr())
+
+
+def test_of_a_call_that_prints_a_lot_the_end_is_kept(engine: Engine) -> None:
+    (found,) = ended(engine, call("chatter", times=100_000))
+    assert found.log.endswith("000099998\n000099999\n")
+    assert len(found.log) == LONGEST_LOG
+
+
+def test_a_fault_of_the_machine_is_told_apart_from_one_of_the_call(engine: Engine) -> None:
+    full, bad, well = ended(
+        engine, call("run_out_of_room"), call("fail", message="so"), call("double", number=1)
+    )
+    assert (full.is_passing, bad.is_passing, well.is_passing) == (True, False, False)
 
 
 def test_a_call_that_takes_its_process_with_it_has_failed_and_the_others_go_on(engine: Engine) -> None:
@@ -145,6 +159,24 @@ def test_processes_that_die_while_idle_are_replaced() -> None:
         assert tries[-1].result == 6
     finally:
         engine.close()
+
+
+def test_what_a_process_wrote_before_it_died_is_told() -> None:
+    engine = Processes(1)
+    try:
+        (found,) = ended(engine, call("speak_and_die", words="the last words"))
+        assert found.log == "the last words\n"
+        (found,) = ended(engine, call("crash"))
+        assert "SIGABRT" in found.fault and "in crash" in found.log, "where it was is told, too"
+        (found,) = ended(engine, call("speak", words="hello"))
+        assert found.log == "hello\n"
+    finally:
+        engine.close()
+
+
+def test_there_is_no_engine_of_less_than_no_processes() -> None:
+    with pytest.raises(ConfigError, match="-1 processes cannot do anything; try --processes 1"):
+        Processes(-1)
 
 
 def test_no_process_is_left_behind() -> None:

@@ -10,7 +10,6 @@ import msgspec
 from thresher.batch import records
 from thresher.batch.failures import Failures
 from thresher.batch.pieces import Pieces
-from thresher.batch.run import locked
 
 
 class Collected(NamedTuple):
@@ -22,10 +21,18 @@ class Collected(NamedTuple):
 
 
 def collect(directory: Path, *, runs: int = 1, dry_run: bool = False) -> Collected:
-    """Remove all results but those of the last so many runs that were finished; the records of runs stay."""
-    with locked(directory) as folder:
-        finished = [run for run in records.runs(directory) if run.state == "done"]
-        needed: set[str] = set().union(*(run.keys for run in finished[len(finished) - runs :]))
+    """Remove all results but those of the last so many runs that went through the recipe; their records stay.
+
+    What was begun since, or went only up to a step, is kept too: it may be gone on with.
+    """
+    with records.locked(directory) as folder:
+        needed: set[str] = set()
+        whole = 0
+        for run in reversed(records.runs(directory)):
+            needed |= run.keys
+            whole += run.state == "done" and not run.last_step
+            if whole == runs:
+                break
         pieces = Pieces(folder)
         present = pieces.all_keys()
         gone = [key for key in present if key not in needed]
@@ -37,13 +44,9 @@ def forget_results(directory: Path) -> None:
     """Remove all results, and what failed pieces wrote: documents may stand there that are to be forgotten."""
     if not (directory / records.FOLDER).is_dir():
         return
-    with locked(directory) as folder:
-        pieces = Pieces(folder)
-        for key in pieces.all_keys():
-            pieces.remove(key)
-        failures = Failures(folder)
-        for failure in failures.all():
-            failures.forget(failure.key)
+    with records.locked(directory) as folder:
+        Pieces(folder).remove_all()
+        Failures(folder).forget_all()
         for run in records.runs(directory):
             for step in run.steps:
                 step.pieces = [msgspec.structs.replace(piece, log="", fault="") for piece in step.pieces]

@@ -50,10 +50,9 @@ class Comparison:
         corpus = corpora.open(directory)
         run = records.finished(directory, number)
         places = _Places(corpus, run)
-        labels = [run.label(place) for place in range(len(run.steps))]
-        if step not in labels[1:]:
-            raise CorpusError(f"run {run.number} has no step {step!r}; it has {', '.join(labels[1:])}")
-        place = labels.index(step)
+        if step not in run.labels[1:]:
+            raise CorpusError(f"run {run.number} has no step {step!r}; it has {', '.join(run.labels[1:])}")
+        place = run.labels.index(step)
         before, after = (places.of(run.steps[each].outputs) for each in (place - 1, place))
         # A step hands on as many shards as it was given, and what it adds comes behind them.
         self._shards = list(zip(before, after[: len(before)], strict=True))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from thresher.batch import records
+from thresher.batch.failures import Failures
 from thresher.batch.pieces import Output, Task
 from thresher.batch.recipe import recipe
 from thresher.batch.records import FOLDER, Run
@@ -22,15 +23,16 @@ class WouldRun(NamedTuple):
     missing: int
     total: int
     why: str
+    given_up: int = 0  # of those that are missing: they failed too often, and would not be run
 
 
 def dry_run(directory: Path, *, last_step: str = "") -> list[WouldRun]:
     """What would be run first; what builds on it can only be told when it is there, so it is not listed."""
+    directory = directory.absolute()
     corpus = corpora.open(directory)
     chosen = until(recipe(corpus.config), last_step)
     (directory / FOLDER).mkdir(exist_ok=True)
-    earlier = records.runs(directory)
-    planner = _Planner(directory / FOLDER, earlier[-1] if earlier else None)
+    planner = _Planner(directory / FOLDER, records.last(directory))
     with contextlib.suppress(_Unknown):
         planner.walk(corpus, chosen)
     return planner.found
@@ -45,29 +47,33 @@ class _Planner(Walker):
 
     def __init__(self, folder: Path, last: Run | None) -> None:
         super().__init__(folder)
-        self._last = last
+        self._last = dict(zip(last.labels, last.steps, strict=True)) if last else {}
+        self._failures = Failures(folder)
         self.found: list[WouldRun] = []
 
     def stage(self, tasks: list[Task]) -> list[Output]:
-        found = [self.pieces.current(key, task) for key, task in zip(self.keys(tasks), tasks, strict=True)]
+        keys = self.keys(tasks)
+        found = [self.pieces.current(key, task) for key, task in zip(keys, tasks, strict=True)]
         outputs = [output for output in found if output]
         if len(outputs) < len(tasks):
-            missing = len(tasks) - len(outputs)
-            self.found.append(WouldRun(self.step.name, tasks[0].function, missing, len(tasks), self._why()))
+            missing = {key for key, output in zip(keys, found, strict=True) if not output}
+            failed = [self._failures.find(key) for key in missing]
+            given_up = sum(failure is not None and failure.is_final for failure in failed)
+            function, why = tasks[0].function, self._why()
+            self.found.append(WouldRun(self.label, function, len(missing), len(set(keys)), why, given_up))
             raise _Unknown
         return outputs
 
     def _why(self) -> str:
-        before = (
-            next((one for one in self._last.steps if one.name == self.step.name), None)
-            if self._last
-            else None
-        )
+        before = self._last.get(self.label)
         if before is None:
             return "it was never run"
         if before.version != self.step.version:
             return f"version {before.version} became {self.step.version}"
-        ours, theirs = self.step.parameters, before.parameters
-        if others := [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]:
+        if others := records.differing(before.parameters, self.step.parameters):
             return f"other parameters: {', '.join(others)}"
+        if others := records.differing(before.settings, self.step.settings):
+            return f"other settings: {', '.join(others)}"
+        if before.depends != self.step.depends:
+            return "other code or models"
         return "other inputs" if before.done else "it was not finished"

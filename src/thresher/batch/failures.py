@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -59,6 +60,11 @@ class Failures:
 
     def forget(self, key: str) -> None:
         self._path(key).unlink(missing_ok=True)
+
+    def forget_all(self) -> None:
+        """Forget all, and whatever killed processes left of others."""
+        if self._folder.exists():
+            shutil.rmtree(self._folder)
 
     def all(self) -> list[Failure]:
         """All of them, by key."""

@@ -94,13 +94,10 @@ class Pieces:
         return self.folder / key[:2] / key
 
     def find(self, key: str) -> Output | None:
-        """The result of a piece, if it is there."""
+        """The result of a piece, if it is there, and whole."""
         path = self.path(key)
-        try:
-            record = msgspec.json.decode((path / RECORD).read_bytes(), type=Record)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return None
-        return Output(path, record.digest, record.report)
+        record = _standing(path)
+        return Output(path, record.digest, record.report) if record else None
 
     def current(self, key: str, task: Task) -> Output | None:
         """The same, if it still counts."""
@@ -131,10 +128,14 @@ class Pieces:
 
     def remove(self, key: str) -> int:
         """Remove a result; the answer is how many bytes it had."""
-        size, path = self.size(key), self.path(key)
-        (path / RECORD).unlink()  # first, for a folder without it is no result
-        shutil.rmtree(path)
+        size = self.size(key)
+        _remove(self.path(key))
         return size
+
+    def remove_all(self) -> None:
+        """Remove all results, and what killed processes left behind of others."""
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
 
     def size(self, key: str) -> int:
         """How many bytes a result has."""
@@ -143,7 +144,7 @@ class Pieces:
     def sweep(self) -> None:
         """Remove what killed processes left behind."""
         for path in self.folder.glob("*/*"):
-            if not (path / RECORD).exists():
+            if "." in path.name or not (path / RECORD).exists():  # it never got its name, or is half removed
                 shutil.rmtree(path, ignore_errors=True)
 
 
@@ -175,23 +176,40 @@ def make(
         )  # fmt: skip
         (folder / RECORD).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
         _sync(folder)
-        if (place / RECORD).exists() and digest != _known_digest(place):
-            shutil.rmtree(place)  # it was made before, but counts no longer
-        try:
-            folder.rename(place)
-        except OSError:
-            if not (place / RECORD).exists():
-                raise
-            shutil.rmtree(folder)  # another one was as quick, and made the same
-        sync_directory(place.parent)
+        _publish(folder, place, digest)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return digest
 
 
-def _known_digest(place: Path) -> str:
-    return msgspec.json.decode((place / RECORD).read_bytes(), type=Record).digest
+def _publish(folder: Path, place: Path, digest: str) -> None:
+    """Give a result its name, unless it is there already; what stands there and does not count goes."""
+    there = _standing(place)
+    if place.exists() and (not there or there.digest != digest):
+        _remove(place)
+    try:
+        folder.rename(place)
+    except OSError:
+        if not _standing(place):
+            raise
+        shutil.rmtree(folder)  # another one was as quick, and made the same
+    sync_directory(place.parent)
+
+
+def _standing(place: Path) -> Record | None:
+    """What is known of a result, if all its files are as long as they were when it was made."""
+    try:
+        record = msgspec.json.decode((place / RECORD).read_bytes(), type=Record)
+        is_whole = all((place / name).stat().st_size == size for name, size in record.files.items())
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+        return None
+    return record if is_whole else None
+
+
+def _remove(place: Path) -> None:
+    (place / RECORD).unlink(missing_ok=True)  # first, for a folder without it is no result
+    shutil.rmtree(place)
 
 
 def _digest(folder: Path, files: Sequence[Path]) -> str:

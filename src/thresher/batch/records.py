@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,9 +14,10 @@ from msgspec import Struct
 
 from thresher._version import __version__
 from thresher.store.corpus import CorpusError
-from thresher.store.files import sync_directory
+from thresher.store.files import exclusive, is_locked, sync_directory
 
 FOLDER = "runs"
+LOCK = "lock"
 NAMING = re.compile(r"run-(\d{6})\.json")
 
 State = Literal["made", "found", "failed", "waiting"]
@@ -43,6 +46,8 @@ class StepRun(Struct):
     parameters: dict[str, Any]
     pieces: list[PieceRun] = []
     outputs: list[str] = []  # digests of the shards that came out, in order
+    settings: dict[str, Any] = {}  # of the corpus, on which it depends as well
+    depends: list[str] = []  # … and digests or versions of code and models
     done: bool = False
 
     def count(self, state: State) -> int:
@@ -69,6 +74,7 @@ class Run(Struct):
     engine: str
     thresher: str = __version__
     ended: float = 0.0
+    last_step: str = ""  # up to which it was asked to go; empty: to the end of the recipe
     state: Literal["running", "done", "failed", "stopped"] = "running"
     inputs: dict[str, str] = {}  # files of the corpus, with their digests
     steps: list[StepRun] = []
@@ -78,11 +84,17 @@ class Run(Struct):
     def keys(self) -> set[str]:
         return {piece.key for step in self.steps for piece in step.pieces}
 
-    def label(self, place: int) -> str:
-        """A step's name; of several of one name, with its number."""
-        name = self.steps[place].name
-        same = [other for other, step in enumerate(self.steps) if step.name == name]
-        return name if len(same) == 1 else f"{name} {same.index(place) + 1}"
+    @property
+    def labels(self) -> list[str]:
+        return labels([step.name for step in self.steps])
+
+
+def labels(names: Sequence[str]) -> list[str]:
+    """Names of steps; where several have one name, each with its number."""
+    return [
+        name if names.count(name) == 1 else f"{name} {names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    ]
 
 
 def _add(total: dict[str, Any], report: dict[str, Any]) -> None:
@@ -111,30 +123,53 @@ def save(folder: Path, run: Run, *, durable: bool = False) -> None:
         sync_directory(folder)
 
 
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[Path]:
+    """The folder of runs, for one process at a time."""
+    folder = directory / FOLDER
+    folder.mkdir(exist_ok=True)
+    busy = f"{directory} is being processed already, by process"
+    with exclusive(folder / LOCK, lambda owner: CorpusError(f"{busy} {owner}; wait for it, or stop it")):
+        yield folder
+
+
+def numbers(directory: Path) -> list[int]:
+    """The numbers of all runs of a corpus."""
+    names = (path.name for path in (directory / FOLDER).glob("run-*.json"))
+    return sorted(int(match[1]) for name in names if (match := NAMING.fullmatch(name)))
+
+
 def runs(directory: Path) -> list[Run]:
     """All runs of a corpus, the first one first."""
-    found = [
-        (int(match[1]), path)
-        for path in (directory / FOLDER).glob("run-*.json")
-        if (match := NAMING.fullmatch(path.name))
-    ]
-    return [_read(path) for _, path in sorted(found)]
+    return [read(directory, number) for number in numbers(directory)]
+
+
+def last(directory: Path) -> Run | None:
+    """The last run."""
+    known = numbers(directory)
+    return read(directory, known[-1]) if known else None
 
 
 def finished(directory: Path, number: int | None = None) -> Run:
     """The last run that was finished, or the one of a number, if it was."""
-    found = [run for run in runs(directory) if run.state == "done" and number in (None, run.number)]
-    if not found:
-        which = "finished run" if number is None else f"finished run {number}"
-        raise CorpusError(f"{directory} has no {which} yet; make one: thresher process {directory}")
-    return found[-1]
+    wanted = [each for each in numbers(directory) if number in (None, each)]
+    for each in reversed(wanted):
+        if (run := read(directory, each)).state == "done":
+            return run
+    which = "finished run" if number is None else f"finished run {number}"
+    raise CorpusError(f"{directory} has no {which} yet; make one: thresher process {directory}")
 
 
-def _read(path: Path) -> Run:
+def read(directory: Path, number: int) -> Run:
+    """The run of a number."""
+    path = path_of(directory / FOLDER, number)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Run)
+        run = msgspec.json.decode(path.read_bytes(), type=Run)
     except (OSError, msgspec.DecodeError) as fault:
         raise CorpusError(f"{path} cannot be read ({fault}); restore or delete it") from None
+    if run.state == "running" and not is_locked(path.with_name(LOCK)):
+        run.state = "stopped"  # it was killed
+    return run
 
 
 class Change(Struct, frozen=True):
@@ -155,12 +190,19 @@ def changes(first: Run, second: Run) -> list[Change]:
         before, after = first.inputs.get(name, ""), second.inputs.get(name, "")
         if before != after:
             found.append(Change("input", name, before[:8], after[:8]))
-    before_steps, after_steps = (
-        {run.label(place): step for place, step in enumerate(run.steps)} for run in (first, second)
-    )
+    before_steps, after_steps = (dict(zip(run.labels, run.steps, strict=True)) for run in (first, second))
     for label in dict.fromkeys([*before_steps, *after_steps]):
         found += _step_changes(label, before_steps.get(label), after_steps.get(label))
     return found
+
+
+def differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """The names under which two tables have other values."""
+    return [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+
+
+def _shortened(digests: Sequence[str]) -> str:
+    return " ".join(digest[:8] for digest in digests)
 
 
 def _step_changes(label: str, before: StepRun | None, after: StepRun | None) -> list[Change]:
@@ -169,14 +211,16 @@ def _step_changes(label: str, before: StepRun | None, after: StepRun | None) -> 
     found = []
     if before.version != after.version:
         found.append(Change("version", label, str(before.version), str(after.version)))
-    for name in sorted(before.parameters.keys() | after.parameters.keys()):
-        one, other = before.parameters.get(name), after.parameters.get(name)
-        if one != other:
-            found.append(Change("parameter", f"{label}.{name}", str(one), str(other)))
-    for name in sorted(before.report.keys() | after.report.keys()):
-        one, other = before.report.get(name), after.report.get(name)
-        if one != other:
-            found.append(Change("figure", f"{label}.{name}", str(one), str(other)))
+    for what, ours, theirs in (
+        ("parameter", before.parameters, after.parameters),
+        ("setting", before.settings, after.settings),
+        ("figure", before.report, after.report),
+    ):
+        for name in differing(ours, theirs):
+            told = str(ours.get(name)), str(theirs.get(name))
+            found.append(Change(what, f"{label}.{name}", *told))
+    if before.depends != after.depends:
+        found.append(Change("code or models", label, *(_shortened(one.depends) for one in (before, after))))
     if before.outputs != after.outputs:
         same = len(set(before.outputs) & set(after.outputs))
         found.append(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +14,11 @@ from thresher.batch import records
 from thresher.batch.failures import Attempt, Failure, Failures
 from thresher.batch.pieces import Output, Task
 from thresher.batch.recipe import recipe
-from thresher.batch.records import FOLDER, PieceRun, Run, StepRun
+from thresher.batch.records import PieceRun, Run, StepRun
 from thresher.batch.walk import SOURCE, Walker, until
 from thresher.engine.calls import Ended, Engine
 from thresher.store import corpus as corpora
 from thresher.store.corpus import CorpusError
-from thresher.store.files import exclusive
 
 DEADLINE = 6 * 3_600.0  # seconds for a piece: more is no work, but a fault
 KEPT_LOG = 2_000  # letters of what a piece wrote that are put on record
@@ -37,6 +35,16 @@ class Progress(NamedTuple):
     left: float | None  # seconds
 
 
+class MachineFault(CorpusError):
+    """A piece could not be made, and it is not to blame."""
+
+    def __init__(self, step: str, fault: str, directory: Path) -> None:
+        super().__init__(
+            f"{step}: {fault}\nThat is no fault of what is processed; once it is mended, go on with: "
+            f"thresher process {directory}"
+        )
+
+
 class Poisoned(CorpusError):
     """Pieces of a stage cannot be made; all others of it are."""
 
@@ -46,18 +54,8 @@ class Poisoned(CorpusError):
         names = "\n".join(f"{one.key}: {one.fault}" for one in failures[:10])
         super().__init__(
             f"{count} failed each time; their logs are in {where}\n{names}\n"
-            "what they need mended, go on with: thresher process DIR --retry-failed"
+            f"what they need mended, go on with: thresher process {where.parents[1]} --retry-failed"
         )
-
-
-@contextlib.contextmanager
-def locked(directory: Path) -> Iterator[Path]:
-    """The folder of runs, for one process at a time."""
-    folder = directory / FOLDER
-    folder.mkdir(exist_ok=True)
-    busy = f"{directory} is being processed already, by process"
-    with exclusive(folder / "lock", lambda owner: CorpusError(f"{busy} {owner}; wait for it, or stop it")):
-        yield folder
 
 
 def process(
@@ -75,11 +73,12 @@ def process(
     A piece that failed too often, in this run or in those before, is left alone until `retry_failed`. One that
     takes longer than a deadline, in seconds, has failed.
     """
+    directory = directory.absolute()  # whoever makes pieces may be elsewhere
     corpus = corpora.open(directory)
     chosen = until(recipe(corpus.config), last_step)
-    with locked(directory) as folder:
-        earlier = records.runs(directory)
-        run = Run(earlier[-1].number + 1 if earlier else 1, time.time(), engine_name)
+    with records.locked(directory) as folder:
+        number = max(records.numbers(directory), default=0) + 1
+        run = Run(number, time.time(), engine_name, last_step=last_step)
         runner = _Runner(folder, engine, run, deadline, progress)
         runner.pieces.sweep()
         if retry_failed:
@@ -115,8 +114,8 @@ class _Runner(Walker):
         self._engine, self._run, self._progress = engine, run, progress
         self._saved = 0.0
 
-    def begin(self, step: StepRun) -> None:
-        super().begin(step)
+    def begin(self, label: str, step: StepRun) -> None:
+        super().begin(label, step)
         self._run.steps.append(step)
 
     def end(self, shards: list[Output]) -> None:
@@ -177,14 +176,13 @@ class _Stage:
     def finish(self, engine: Engine) -> list[Failure]:
         """Make all that is missing, trying again what fails; the answer is what was given up."""
         given_up, waiting = [], []
-        for key in self._tasks.keys() - self._found.keys():
-            failure = self._runner.failures.find(key)
+        for key in self._tasks:
+            failure = None if key in self._found else self._runner.failures.find(key)
             if failure and failure.is_final:
                 self._note(key, state="failed", fault=failure.fault)
                 given_up.append(failure)
-            else:
+            elif key not in self._found:
                 waiting.append(key)
-        waiting.sort(key=self._keys.index)
         while waiting:
             again = []
             for ended in engine.run([self._call(key) for key in waiting]):
@@ -216,6 +214,8 @@ class _Stage:
             )  # fmt: skip
             return None
         fault = ended.fault or "it ended well, but left no result"
+        if ended.is_passing:
+            raise MachineFault(self._step.name, fault, self._runner.folder.parent)
         attempt = Attempt(time.time(), fault, ended.log, ended.seconds)
         known = self._runner.failures.find(key)
         task = self._tasks[key]

@@ -40,11 +40,12 @@ def files(corpus: Corpus, table: str, runs: Path) -> list[tuple[Output, int | No
     return found
 
 
-def sealed(corpus: Corpus, runs: Path) -> tuple[list[Output], list[Task]]:
-    """The documents of a corpus: files that never change, and the task that makes such a file of the last ones."""
-    there = files(corpus, "docs", runs)
-    streams = [Task(SNAPSHOT, (file,), {"length": length}) for file, length in there if length is not None]
-    return [file for file, length in there if length is None], streams
+def documents(corpus: Corpus, runs: Path) -> list[Output | Task]:
+    """The documents of a corpus, in its order: files that never change, or tasks that make such a file."""
+    return [
+        file if length is None else Task(SNAPSHOT, (file,), {"length": length})
+        for file, length in files(corpus, "docs", runs)
+    ]
 
 
 def snapshot(out: Path, inputs: Sequence[Path], *, length: int) -> dict[str, Any]:

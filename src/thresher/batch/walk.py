@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from thresher.batch import sources
+from thresher.batch import records, sources
 from thresher.batch.pieces import Output, Pieces, Task, key_of
 from thresher.batch.recipe import Chosen
 from thresher.batch.records import StepRun
@@ -24,19 +25,23 @@ class Walker:
         self.folder = folder
         self.pieces = Pieces(folder)
         self.step = StepRun(SOURCE, 1, {})
+        self.label = SOURCE  # of the step, among those of the recipe
 
     def walk(self, corpus: Corpus, chosen: list[Chosen]) -> list[Output]:
         """All steps, each with the shards of the one before; the answer is the last ones."""
-        sealed, open_ones = sources.sealed(corpus, self.folder)
-        self.begin(self.step)
-        shards = [*sealed, *self.stage(open_ones)]
+        labels = records.labels([SOURCE, *(one.step.name for one in chosen)])
+        given = sources.documents(corpus, self.folder)
+        self.begin(labels[0], self.step)
+        made = iter(self.stage([one for one in given if isinstance(one, Task)]))
+        shards = [next(made) if isinstance(one, Task) else one for one in given]
         self.end(shards)
-        for step, parameters in chosen:
-            told: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(parameters))  # as it is on record
-            self.begin(StepRun(step.name, step.version, told))
+        for label, (step, parameters) in zip(labels[1:], chosen, strict=True):
+            told = _on_record(parameters)
+            self.begin(label, StepRun(step.name, step.version, told))
             plan = step.plan(Work(shards, parameters, corpus))
             try:
                 tasks = next(plan)
+                self.step.settings, self.step.depends = _known(tasks, told)
                 while True:
                     tasks = plan.send(self.stage(tasks))
             except StopIteration as ended:
@@ -44,9 +49,9 @@ class Walker:
             self.end(shards)
         return shards
 
-    def begin(self, step: StepRun) -> None:
+    def begin(self, label: str, step: StepRun) -> None:
         """A step begins."""
-        self.step = step
+        self.label, self.step = label, step
 
     def stage(self, tasks: list[Task]) -> list[Output]:
         """What comes of tasks, in their order."""
@@ -59,6 +64,30 @@ class Walker:
 
     def keys(self, tasks: list[Task]) -> list[str]:
         return [key_of(self.step.name, self.step.version, task) for task in tasks]
+
+
+def _on_record(parameters: Any) -> dict[str, Any]:
+    """Parameters as they are read from a record again."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(parameters))
+    return found
+
+
+def _known(tasks: list[Task], parameters: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """On what the tasks of a first stage depend besides the parameters of their step: settings, code and models."""
+    if not tasks:
+        return {}, []
+    told = {name: value for name, value in _on_record(tasks[0].parameters).items() if value != parameters}
+    settings = {name: value for name, value in _flat(told) if (name, value) not in parameters.items()}
+    return settings, list(tasks[0].depends)
+
+
+def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Settings of sections as `section.name`."""
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{inner}", one) for inner, one in _flat(value))
+        else:
+            yield name, value
 
 
 def until(chosen: list[Chosen], name: str) -> list[Chosen]:

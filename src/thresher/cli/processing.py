@@ -72,6 +72,10 @@ def process(
             print_json([one._asdict() for one in missing])
         for one in missing:
             say(f"{one.step}: {one.missing:,} of {one.total:,} pieces ({one.why}), and what builds on them")
+            if one.given_up:
+                say(
+                    f"{one.given_up:,} of them failed too often, and are tried again with --retry-failed only"
+                )
         if not missing:
             say("everything is there; nothing would be run")
         return

@@ -7,6 +7,7 @@ engine. Whoever hands out calls decides whether to try again.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
@@ -14,13 +15,19 @@ import resource
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-LONGEST_LOG = 64 << 10  # bytes of what a call wrote that are kept, the last ones
+LONGEST_LOG = 64 << 10  # letters of what a call wrote that are kept, the last ones
+# What may be otherwise next time: no room, too much open, somebody else at work, a file system that is away.
+PASSING = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EAGAIN),
+    *(errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN, errno.EROFS),
+}
 
 
 class Elsewhere(Struct):
@@ -49,6 +56,7 @@ class Ended(Struct, frozen=True):
     log: str = ""  # what it wrote to its standard output and error, and the traceback of a fault
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    is_passing: bool = False  # the fault was not the call's: a full disk, or somebody else at work
 
 
 class Running(Protocol):
@@ -89,20 +97,29 @@ def function_at(place: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def perform(number: int, call: Call) -> Ended:
-    """Run a call here and now, whatever it does; what it writes is kept apart."""
+def perform(number: int, call: Call, copy: Callable[[str], object] = lambda _: None) -> Ended:
+    """Run a call here and now, whatever it does; what it writes is kept apart, and copied as it is written."""
     stand_back()
     start, cpu = time.monotonic(), _cpu_seconds()
-    result, fault = None, ""
-    with _captured() as log:
+    result, fault, is_passing = None, "", False
+    with _captured(copy) as log:
         try:
             result = function_at(call.function)(**call.arguments)
         except Exception as error:  # the edge: whoever asked is told, and goes on with other calls
             fault = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+            is_passing = _is_passing(error)
             log.write(traceback.format_exc())
-    return Ended(
-        number, result, fault, log.getvalue()[-LONGEST_LOG:], time.monotonic() - start, _cpu_seconds() - cpu
-    )
+    seconds, cpu_seconds = time.monotonic() - start, _cpu_seconds() - cpu
+    return Ended(number, result, fault, log.text, seconds, cpu_seconds, is_passing)
+
+
+def _is_passing(error: BaseException | None) -> bool:
+    """Whether a fault, or what led to it, is one of the machine's."""
+    while error:
+        if isinstance(error, OSError) and error.errno in PASSING:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def stand_back() -> None:
@@ -115,10 +132,34 @@ def stand_back() -> None:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
+class _Log(io.TextIOBase):
+    """The end of what is written."""
+
+    def __init__(self, copy: Callable[[str], object]) -> None:
+        self._copy = copy
+        self._parts: deque[str] = deque()
+        self._length = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._copy(text)
+        self._parts.append(text[-LONGEST_LOG:])
+        self._length += len(self._parts[-1])
+        while self._length - len(self._parts[0]) >= LONGEST_LOG:
+            self._length -= len(self._parts.popleft())
+        return len(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)[-LONGEST_LOG:]
+
+
 @contextmanager
-def _captured() -> Iterator[io.StringIO]:
+def _captured(copy: Callable[[str], object]) -> Iterator[_Log]:
     """What is printed, instead of printing it."""
-    log, kept = io.StringIO(), (sys.stdout, sys.stderr)
+    log, kept = _Log(copy), (sys.stdout, sys.stderr)
     sys.stdout = sys.stderr = log
     try:
         yield log

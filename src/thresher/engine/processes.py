@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import multiprocessing
 import os
 import signal
 import socket
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from thresher.engine.calls import Call, Ended, perform, processors
+from thresher.config import ConfigError
+from thresher.engine.calls import LONGEST_LOG, Call, Ended, perform, processors
 from thresher.engine.nursery import Nursery, lend
 
 PATIENCE = 5.0  # seconds that a process gets to end before it is killed
@@ -27,6 +30,9 @@ class Processes:
     address = "127.0.0.1"
 
     def __init__(self, count: int = 0) -> None:
+        """`count`: how many at once; 0: one for each processor."""
+        if count < 0:
+            raise ConfigError(f"{count} processes cannot do anything; try --processes 1")
         self._count = count or processors()
         self._idle: list[_Process] = []
         self._nursery = Nursery()
@@ -75,7 +81,8 @@ class _Process:
 
     def __init__(self, nursery: Nursery) -> None:
         self.pipe, theirs = _CONTEXT.Pipe()
-        arguments = (theirs, nursery.door)
+        self._log = os.memfd_create("log")  # what it writes; here it outlives the process
+        arguments = (theirs, nursery.door, f"/proc/{os.getpid()}/fd/{self._log}")
         self._process: BaseProcess = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         theirs.close()
@@ -108,24 +115,36 @@ class _Process:
                 self._number, self.until = -1, float("inf")
                 return answer
             fault = f"it took longer than {self.until - self._began:.0f} s"
-            self.kill()
+            self._stop()
         except (EOFError, OSError):
             self._process.join()
             fault = f"its process died: {_cause(self._process.exitcode or 0)}"
-            self.pipe.close()
-        return Ended(number, fault=fault, seconds=seconds)
+        log = self._written()
+        self._let_go()
+        return Ended(number, fault=fault, log=log, seconds=seconds)
+
+    def _written(self) -> str:
+        """The end of what it wrote."""
+        start = max(os.fstat(self._log).st_size - LONGEST_LOG, 0)
+        return os.pread(self._log, LONGEST_LOG, start).decode("utf-8", "replace")
 
     def kill(self) -> None:
+        self._stop()
+        self._let_go()
+
+    def _stop(self) -> None:
         self._process.kill()
         self._process.join()
+
+    def _let_go(self) -> None:
         self.pipe.close()
+        os.close(self._log)
 
     def close(self) -> None:
-        self.pipe.close()  # it reads the end, and ends
+        self._let_go()  # it reads the end, and ends
         self._process.join(PATIENCE)
         if self._process.exitcode is None:
-            self._process.kill()
-            self._process.join()
+            self._stop()
 
 
 class _Started:
@@ -150,9 +169,13 @@ class _Started:
         self._process.kill()
 
 
-def _serve(pipe: Connection, door: socket.socket) -> None:
-    """Perform calls until the other side closes the pipe."""
+def _serve(pipe: Connection, door: socket.socket, log: str) -> None:
+    """Perform calls until the other side closes the pipe; all that is written goes to a file of its."""
     lend(Nursery(door=door))
+    descriptor = os.open(log, os.O_RDWR | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(descriptor, stream)
+    faulthandler.enable()  # should a library kill us, it is told where
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for those who handed out the call
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     while True:
@@ -160,7 +183,15 @@ def _serve(pipe: Connection, door: socket.socket) -> None:
             number, call = pipe.recv()
         except (EOFError, OSError):
             return
-        pipe.send(perform(number, call))
+        os.ftruncate(descriptor, 0)
+        pipe.send(perform(number, call, partial(_append, descriptor)))
+
+
+def _append(descriptor: int, text: str) -> None:
+    """Write to a file, of which no more than the end is wanted."""
+    if os.fstat(descriptor).st_size > 4 * LONGEST_LOG:
+        os.ftruncate(descriptor, 0)
+    os.write(descriptor, text.encode("utf-8", "replace"))
 
 
 def _cause(code: int) -> str:

@@ -74,6 +74,21 @@ def exclusive(path: Path, busy: Callable[[str], Exception]) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_locked(path: Path) -> bool:
+    """Whether some process has such a lock."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def locked(directory: Path) -> contextlib.AbstractContextManager[None]:
     """A corpus for one process that writes at a time."""
     return exclusive(
