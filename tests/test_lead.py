@@ -136,6 +136,21 @@ def test_those_who_come_first_leave_the_others_their_part_of_the_pages() -> None
     assert takes_all_it_gets(30) == 90
 
 
+def test_pages_that_one_holds_and_cannot_use_go_to_those_who_can() -> None:
+    led, _ = lead(2, Budget(pages=20))
+    held = told(led, beat(0)).grant
+    assert held == 10
+    assert told(led, beat(1)).grant == 10
+    for _ in range(2):
+        resting = told(led, beat(0, holds=held, asks=False))
+        assert not resting.returns, "nobody else wants them"
+    hungry = told(led, beat(1, fetched=10))
+    assert (hungry.grant, hungry.returns) == (0, False)
+    assert told(led, beat(0, holds=held, asks=False)).returns
+    told(led, beat(0, holds=0, asks=False))
+    assert told(led, beat(1, fetched=10)).grant == 10
+
+
 def test_one_that_is_to_move_is_told_to_end_and_the_others_are_not() -> None:
     led, _ = lead()
     assert not led.is_well, "not all are there"

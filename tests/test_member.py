@@ -223,6 +223,24 @@ def test_those_who_have_nothing_to_do_leave_all_pages_to_the_others(tmp_path: Pa
     talk(tmp_path, conversation, replace(CONFIG, budget=Budget(pages=30)))
 
 
+def test_those_who_can_visit_nobody_now_return_what_others_want(tmp_path: Path) -> None:
+    async def conversation(shards: Shards) -> None:
+        busy, resting, idle = shards.members
+        await until(lambda: resting.may_fetch(1))
+        under_way = 1
+
+        def turn() -> bool:
+            idle.ending(Ending("done"), 0)
+            resting.ending(None, under_way)
+            assert resting.may_fetch(under_way, wanted=False), "what is under way may be ended"
+            return busy.may_fetch(29)
+
+        await until(turn)
+        assert not resting.may_fetch(under_way + 1, wanted=False)
+
+    talk(tmp_path, conversation, replace(CONFIG, budget=Budget(pages=30)))
+
+
 def test_the_crawl_ends_when_all_shards_say_they_are_done(tmp_path: Path) -> None:
     async def conversation(shards: Shards) -> None:
         done = Ending("done")

@@ -26,8 +26,11 @@ class Company:
     def check(self) -> None:
         """Superseded is raised if another has taken over our hosts."""
 
-    def may_fetch(self, pages: int) -> bool:  # noqa: ARG002
-        """Whether this shard may have fetched so many pages, those under way among them."""
+    def may_fetch(self, pages: int, wanted: bool = True) -> bool:  # noqa: ARG002
+        """Whether this shard may have fetched so many pages, those under way among them.
+
+        `wanted`: there is a URL that may be visited now; or else nothing is asked of others.
+        """
         return True
 
     def post(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:

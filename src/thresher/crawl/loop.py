@@ -177,7 +177,8 @@ class Crawl:
         fetched = self.books.ledger.figures.fetched + under_way
         if self._meter.spent(under_way) or self.books.queues.cycles.is_full(fetched):
             return True
-        return not self._company.may_fetch(fetched + 1)
+        turn = self.books.frontier.next_turn()
+        return not self._company.may_fetch(fetched + 1, turn is not None and turn <= time.monotonic())
 
     def _start_visits(self) -> float:
         """Start what may be started; returns when there may be more, if nothing happens before."""

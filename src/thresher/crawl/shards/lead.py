@@ -40,6 +40,7 @@ class Seat(Struct):
     moves: bool = False  # is to be started elsewhere
     fetched: int = 0
     granted: int = 0  # pages it may fetch beyond those
+    starves: bool = False  # asked for more, and there were none
     begun: bool = False  # has asked for some, or had nothing to do
     downloaded: int = 0
     idle: Ending | None = None
@@ -140,11 +141,13 @@ class Lead:
         self.look()
         grant = self._grant(beat)
         seat.granted += grant
+        seat.starves = beat.asks and not grant
         return Word(
             self.version,
             None if beat.version == self.version else self._peers(),
             grant,
             self._budget.pages > 0,
+            not beat.asks and seat.granted > 0 and any(other.starves for other in self.seats),
             self.ending or (Ending("interrupted") if seat.moves else None),
         )
 

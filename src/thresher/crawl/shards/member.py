@@ -217,13 +217,13 @@ class Member(Company):
         if self._copying and self._copying[0].done():
             self._copying[0].result()
 
-    def may_fetch(self, pages: int) -> bool:
+    def may_fetch(self, pages: int, wanted: bool = True) -> bool:
         if not self.lease.holds or not self._word.version:
             return False
         if not self._word.limited:
             return True
-        # In time, for those under way are not to be waited for; and only while there is something to fetch.
-        if pages + self._low > self._limit and not self._asks and not self._said.idle:
+        # In time, for those under way are not to be waited for.
+        if wanted and pages + self._low > self._limit and not self._asks and not self._said.idle:
             self._asks = True
             self.lease.hurry()
         return pages <= self._limit
@@ -232,12 +232,20 @@ class Member(Company):
         self.check()
         idle = None if under_way else reason
         if idle:  # what is left is for others, also what was asked for before and granted since
-            with self._limiting:
-                self._limit, self._asks = self._ledger.figures.fetched, False
+            self._give_back(0)
+        elif self._word.returns:
+            self._give_back(under_way)
+            self._word = replace(self._word, returns=False)
+            self.lease.hurry()
         if bool(idle) != bool(self._said.idle):
             self.lease.hurry()
         self._said = _Said(idle, self._letters.received, self._letters.outstanding)
         return self._word.ending
+
+    def _give_back(self, under_way: int) -> None:
+        """All pages that may be fetched but those that are being fetched."""
+        with self._limiting:
+            self._limit, self._asks = min(self._limit, self._ledger.figures.fetched + under_way), False
 
     def flush(self) -> None:
         self._letters.flush()

@@ -115,6 +115,7 @@ class Word(Struct, frozen=True):
     peers: list[Peer] | None = None  # if they are new to the shard
     grant: int = 0  # pages more
     limited: bool = False  # whether pages must be granted at all
+    returns: bool = False  # those granted before that are not under way: others want them
     ending: Ending | None = None  # of the whole crawl, or of this shard here
 
 
