@@ -368,6 +368,13 @@ def test_the_commands_process_tell_and_collect(corpus: Path) -> None:
     assert (code, "there is no engine 'cloud'" in err) == (2, True)
 
 
+@pytest.mark.parametrize("command", [["runs"], ["gc"], ["process", "--status"], ["process", "--dry-run"]])
+def test_commands_say_where_there_is_no_corpus(tmp_path: Path, command: list[str]) -> None:
+    name, *options = command
+    code, _, err = told(name, tmp_path / "nowhere", *options)
+    assert (code, "nowhere is no directory" in err) == (1, True)
+
+
 def test_a_poisoned_run_ends_with_a_fault_and_the_cure(corpus: Path) -> None:
     recipe(corpus, {"step": "batch_steps:poison", "word": "five", "cured": str(corpus / "cured")})
     code, _, err = told("process", corpus, "--processes", 1)

@@ -127,6 +127,7 @@ def runs(
     """
     from thresher.batch import records
 
+    _check(directory)
     if dropped:
         if second is not None:
             raise ConfigError("--dropped tells of one run; leave the second number out")
@@ -172,6 +173,7 @@ def gc(
     from thresher.batch.collect import collect
     from thresher.terminal import amount
 
+    _check(directory)
     if keep < 1:
         raise ConfigError(f"--keep {keep} would leave nothing; try --keep 1")
     found = collect(directory, runs=keep, dry_run=dry_run)
@@ -181,18 +183,24 @@ def gc(
     say(f"{found.pieces:,} results with {amount(found.bytes)} {verb}, {found.kept:,} kept")
 
 
+def _check(directory: Path) -> None:
+    """Say so where there is no corpus."""
+    import thresher
+
+    thresher.open(directory)
+
+
 def _tell_status(directory: Path, json: bool) -> None:
     from thresher.batch import records
 
-    known = records.runs(directory)
-    if not known:
-        if json:
-            print_json(None)
-        say(f"there are no runs yet; make one: thresher process {directory}")
-        return
+    _check(directory)
+    run = records.last(directory)
     if json:
-        print_json(known[-1])
-    _tell(known[-1])
+        print_json(run)
+    if run:
+        _tell(run)
+    else:
+        say(f"there are no runs yet; make one: thresher process {directory}")
 
 
 def _tell(run: Run) -> None:
