@@ -214,6 +214,10 @@ def _frontier(urls: int, hosts: int) -> dict[str, Any]:
     }
 
 
+def _end(fault: BaseException) -> None:
+    raise SystemExit(str(fault))
+
+
 class _Station:
     """One of two shards that only speak to each other."""
 
@@ -222,7 +226,8 @@ class _Station:
         self.state = State(directory / str(number))
         self.letters = Letters(self.state, Shard(number, 2))
         self.exchange = Exchange(
-            Shard(number, 2), 1, "", self.letters, lambda _: self.arrived.set(), lambda _, answer: answer(0.0)
+            *(Shard(number, 2), 1, "", self.letters),
+            *(lambda _: self.arrived.set(), lambda _, answer: answer(0.0), _end),
         )
 
     def commit(self) -> None:

@@ -50,6 +50,10 @@ def run_out_of_room() -> None:
         raise ValueError("the result cannot be written") from fault
 
 
+def refuse_to_weigh(*_: object) -> None:
+    raise ValueError("it cannot be weighed")
+
+
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -19,6 +19,7 @@ from thresher.config import Config, parse
 from thresher.crawl.ledger import Ledger
 from thresher.crawl.shards import epochs
 from thresher.crawl.shards.epochs import Snapshots, issue, take_over
+from thresher.crawl.shards.lease import Superseded
 from thresher.page import Candidate, Page, Reply, Verdict
 from thresher.store.corpus import Corpus
 from thresher.store.files import StoreError
@@ -114,8 +115,60 @@ def test_one_that_was_replaced_and_wakes_changes_nothing(tmp_path: Path) -> None
 
 def test_one_that_comes_too_late_to_take_over_does_not(tmp_path: Path) -> None:
     begun(tmp_path, 3).close()
-    with pytest.raises(StoreError, match="taken over by e000003"):
+    with pytest.raises(Superseded, match="taken over by e000003"):
         take_over(home(tmp_path, 0), 2)
+
+
+STEPS = (*range(9), *range(9, 100, 7))  # at first the state is copied, where each file counts
+
+
+def at_step(step: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Something happens before a file is copied or linked, the one of that number; the answer tells if it did."""
+    left, happened = count(step, -1), []
+
+    def watched(real: Callable[..., Any]) -> Callable[..., Any]:
+        def done(*arguments: Any, **more: Any) -> Any:
+            if next(left) == 0:
+                happened.append(step)
+                act()
+            return real(*arguments, **more)
+
+        return done
+
+    for module, name in [(os, "link"), (shutil, "copyfile"), (epochs, "append")]:
+        monkeypatch.setattr(module, name, watched(getattr(module, name)))
+    return happened
+
+
+def test_another_who_was_thought_dead_may_take_over_at_any_moment_of_ours(tmp_path: Path) -> None:
+    steps = 0
+    for step in STEPS:
+        directory = tmp_path / str(step)
+        first = begun(directory)
+        for number in range(12):
+            first.write(f"p{number}")
+            first.commit()
+        first.close()
+        with pytest.MonkeyPatch.context() as patch:
+            happened = at_step(step, lambda: take_over(home(directory, 0), 2), patch)  # noqa: B023 - called here
+            begun(directory, 3).close()
+        assert names(directory) == [f"p{number}" for number in range(12)], f"step {step}"
+        steps += len(happened)
+        if not happened:
+            break
+    assert 8 < steps < len(STEPS)
+
+
+def test_one_who_died_before_it_had_a_state_leaves_nothing_and_is_no_hindrance(tmp_path: Path) -> None:
+    take_over(home(tmp_path, 0), 1)
+    half = take_over(home(tmp_path, 0), 2)
+    (half / "state").mkdir()
+    (half / "state" / "MANIFEST-000001").touch()
+    third = begun(tmp_path, 3)
+    third.write("a")
+    third.commit()
+    third.close()
+    assert names(tmp_path) == ["a"]
 
 
 def test_disks_without_links_take_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,6 +310,32 @@ def test_what_counts_is_the_last_copy(tmp_path: Path) -> None:
     again.close()
 
 
+def test_one_that_finishes_a_copy_while_another_takes_over_takes_nothing_from_it(tmp_path: Path) -> None:
+    steps = 0
+    for step in STEPS:
+        directory = tmp_path / str(step)
+        books, snapshots = work(directory, directory / "one", 1)
+        for number in range(12):
+            books.write(f"p{number}")
+            books.commit()
+        snapshots.take(books.ledger.state)()
+        books.write("late")
+        books.commit()
+        late = snapshots.take(books.ledger.state)
+        with pytest.MonkeyPatch.context() as patch:
+            happened = at_step(step, late, patch)
+            new, copies = work(directory, directory / "other", 2)
+        copies.take(new.ledger.state)()
+        expected = [f"p{number}" for number in range(12)] + ["late"] * len(happened)
+        assert names(directory) in (expected, expected[:12]), f"step {step}"
+        for each in (new, books):
+            each.close()
+        steps += len(happened)
+        if not happened:
+            break
+    assert 8 < steps < len(STEPS)
+
+
 def test_one_that_was_replaced_copies_nothing_any_more(tmp_path: Path) -> None:
     directory = tmp_path / "corpus"
     old, late = work(directory, tmp_path / "one", 1)
@@ -269,7 +348,7 @@ def test_one_that_was_replaced_copies_nothing_any_more(tmp_path: Path) -> None:
     snapshots.take(new.ledger.state)()
     old.write("woken")
     old.commit()
-    with pytest.raises(StoreError, match="taken over by e000002"):
+    with pytest.raises(Superseded, match="taken over by e000002"):
         late.take(old.ledger.state)()
     assert names(directory) == ["a", "b"]
     old.close()

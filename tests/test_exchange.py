@@ -36,7 +36,10 @@ class Station:
         self.asked: list[Question] = []
         self.state = State(folder)
         self.letters = Letters(self.state, Shard(number, 2))
-        self.exchange = Exchange(Shard(number, 2), epoch, token, self.letters, self._receive, self._answer)
+        self.faults: list[BaseException] = []
+        self.exchange = Exchange(
+            Shard(number, 2), epoch, token, self.letters, self._receive, self._answer, self.faults.append
+        )
 
     def _receive(self, found: Sequence[Candidate]) -> None:
         self.received += [one.url for one in found]
@@ -83,6 +86,45 @@ def test_links_go_to_the_shard_that_has_their_host_and_the_others_stay(tmp_path:
         assert first.letters.outstanding == 1, "it is not safe there yet"
         second.commit()
         await until(lambda: first.letters.outstanding == 0)
+        await first.close()
+        await second.close()
+
+    asyncio.run(talk())
+
+
+def test_letters_do_not_wait_for_receipts(tmp_path: Path) -> None:
+    async def talk() -> None:
+        first, second = Station(tmp_path / "0", 0), Station(tmp_path / "1", 1)
+        await introduced(first, second)
+        for url in ABROAD:
+            first.post(url)
+            first.commit()
+        await until(lambda: second.received == ABROAD)
+        assert first.letters.outstanding == len(ABROAD), "none is safe there yet"
+        await first.close()
+        await second.close()
+
+    asyncio.run(talk())
+
+
+def test_what_cannot_be_heeded_or_read_is_a_fault_of_the_shard_and_not_of_the_line(tmp_path: Path) -> None:
+    async def talk() -> None:
+        first, second = Station(tmp_path / "0", 0), Station(tmp_path / "1", 1)
+
+        def refuse(_: object) -> None:
+            raise OSError("the disk is broken")
+
+        second._receive = refuse  # type: ignore[method-assign]
+        second.exchange._receive = refuse
+        await introduced(first, second)
+        first.post(*ABROAD)
+        first.commit()
+        await until(lambda: bool(second.faults))
+        assert "the disk is broken" in str(second.faults[0])
+        first.letters.to_send = refuse  # type: ignore[method-assign]
+        first.post(ABROAD[0])
+        first.commit()
+        await until(lambda: bool(first.faults))
         await first.close()
         await second.close()
 

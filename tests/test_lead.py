@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.config import Budget
-from thresher.crawl.ending import CrawlFault, Ending, waiting
+from thresher.crawl.ending import NOBODY_REACHED, CrawlFault, Ending, waiting
 from thresher.crawl.shards.lead import CALLED_SECONDS, MARGIN, MAX_DEATHS, Lead
 from thresher.crawl.shards.messages import Beat, Peer, Word
 
@@ -106,8 +106,57 @@ def test_one_that_is_lost_again_and_again_without_a_commit_ends_the_crawl() -> N
 def test_one_that_has_committed_something_may_be_lost_as_often_as_it_likes() -> None:
     led, _ = lead(1)
     for epoch in range(2, 3 * MAX_DEATHS):
-        told(led, beat(0, led.seats[0].epoch, commits=1))
+        for outcomes in (epoch, epoch + 1):
+            told(led, beat(0, led.seats[0].epoch, outcomes=outcomes))
         led.vacate(0, epoch)
+
+
+def test_one_that_only_comes_again_and_gets_nothing_done_ends_the_crawl_and_why_is_told() -> None:
+    led, _ = lead(1)
+
+    def lost(epoch: int) -> None:
+        for _ in range(3):  # it commits what it has, which is nothing new
+            told(led, beat(0, led.seats[0].epoch, outcomes=70))
+        led.vacate(0, epoch, "its process died: SIGKILL")
+
+    for epoch in range(2, MAX_DEATHS + 1):
+        lost(epoch)
+    with pytest.raises(
+        CrawlFault, match="without having done anything; the last time, its process died: SIGKILL"
+    ):
+        lost(MAX_DEATHS + 1)
+
+
+def test_one_that_is_still_opening_its_books_does_not_keep_another_from_being_started() -> None:
+    led, _ = lead()
+    everybody_comes(led)
+    led.vacate(1, epoch=2)
+    for shard in (0, 2):
+        told(led, beat(shard, version=led.version))
+    led.call(1)
+    told(led, beat(1, epoch=2, port=0))
+    led.vacate(2, epoch=2)
+    told(led, beat(0, version=led.version))
+    assert led.to_start() == [2]
+
+
+def test_what_nobody_reaches_ends_the_crawl_unless_others_reach_something() -> None:
+    led, clock = lead(2)
+    everybody_comes(led)
+
+    def rounds(**said: object) -> None:
+        for _ in range(3):
+            for shard in range(2):
+                clock.now += 1
+                told(led, beat(shard, idle=NOBODY_REACHED if shard else DONE, **(said if not shard else {})))
+
+    rounds(reached=True)
+    assert led.ending is None, "the one may try again, for the network is there"
+    assert told(led, beat(1)).reached
+    led, clock = lead(2)
+    everybody_comes(led)
+    rounds()
+    assert led.ending == NOBODY_REACHED
 
 
 def test_what_was_fetched_counts_also_while_a_shard_is_opened_or_closed() -> None:

@@ -72,6 +72,7 @@ class Shards:
         self.members: list[Member] = []
         self.ledgers: list[Ledger] = []
         self.received: list[list[str]] = []
+        self.faults: list[BaseException] = []
 
     async def __aenter__(self) -> Shards:
         self.coordinator = Coordinator(self.directory, self.config, self.engine)  # type: ignore[arg-type]
@@ -95,7 +96,10 @@ class Shards:
         ledger = Ledger(folder, self.config, self.clock, member.shard)
         polite = Politeness(ledger.state, self.config.polite, self.clock)
         self.received.append(received := [])
-        member.join(ledger, polite, lambda found: received.extend(one.url for one in found), lambda: None)
+        member.join(
+            *(ledger, polite, lambda found: received.extend(one.url for one in found), lambda: None),
+            self.faults.append,
+        )
         member.lease.start()
         await member.open()
         self.members.append(member)

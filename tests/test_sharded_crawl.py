@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any, Protocol
 
 import pytest
@@ -24,7 +27,7 @@ from thresher.crawl.start import crawl
 from thresher.engine.calls import Call
 from thresher.engine.processes import Processes
 from thresher.lab.toyweb import ToyWeb, serve
-from thresher.store.shards import home, newest
+from thresher.store.shards import home, newest, owner
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # Ray leaves pipes of its processes open
 
@@ -298,6 +301,121 @@ def test_shards_that_work_on_disks_of_their_own_lose_no_more_than_since_their_la
     check_journal(journal, WEB, DELAY)
 
 
+def test_shards_on_disks_of_their_own_copy_what_they_have_when_their_coordinator_is_gone(
+    tmp_path: Path,
+) -> None:
+    directory, scratch, journal = tmp_path / "corpus", tmp_path / "scratch", tmp_path / "journal"
+    directory.mkdir()
+    (directory / "corpus.toml").write_text(dump(config(shards={"scratch": str(scratch), "snapshot": 300.0})))
+    with serve(WEB, journal=journal) as server, crawling(directory, server.connect_to, "local") as crawler:
+        until(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 200, crawler)
+        crawler.kill()
+        crawler.wait()
+        deadline = time.monotonic() + 60
+        while list(scratch.iterdir()):
+            assert time.monotonic() < deadline, "they have not ended"
+            time.sleep(0.05)
+    assert fetched(directory) > 60
+    check_books(directory)
+    check_raw(directory)
+
+
+class Undead(Processes):
+    """An engine that cannot reach those it is to kill."""
+
+    def start(self, call: Call) -> Any:
+        started = super().start(call)
+        started.kill = lambda: None  # type: ignore[method-assign]
+        return started
+
+
+def test_one_that_wakes_beside_the_one_in_its_place_hurries_nobody_and_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    directory, journal = tmp_path / "corpus", tmp_path / "journal"
+    directory.mkdir()
+    (directory / "corpus.toml").write_text(dump(config()))
+    (directory / "seeds.txt").write_text("\n".join(start(WEB)))
+
+    async def led(connect_to: str, engine: Undead) -> None:
+        lead = coordinator.Coordinator(directory, config(), engine, connect_to=connect_to)
+        running = asyncio.create_task(lead.run())
+
+        async def once(condition: Callable[[], bool]) -> None:
+            while not condition():
+                assert not running.done(), running.exception()
+                await asyncio.sleep(0.02)
+
+        await once(lambda: fetched(directory) > 100)
+        asleep, before = process_of(directory, 0), newest(home(directory, 0))
+        os.kill(asleep, signal.SIGSTOP)
+        await once(lambda: newest(home(directory, 0)) != before)
+        os.kill(asleep, signal.SIGCONT)
+        await once(lambda: not Path(f"/proc/{asleep}").exists() or zombie(asleep))
+        lead.stop()
+        await running
+
+    with serve(WEB, journal=journal) as server, closing(Undead()) as engine:
+        asyncio.run(led(server.connect_to, engine))
+    check_raw(directory)
+    check_books(directory)
+    check_journal(journal, WEB, DELAY)
+
+
+def zombie(process: int) -> bool:
+    """Whether a process has ended, and nobody has asked how."""
+    return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+
+
+def test_a_fault_that_would_be_the_same_each_time_ends_the_crawl(tmp_path: Path) -> None:
+    (tmp_path / "corpus.toml").write_text(
+        dump(config(policy={"name": "host-yield", "priorities": {"engine_calls:refuse_to_weigh": 1.0}}))
+    )
+    with (
+        serve(SMALL) as server,
+        pytest.raises(CrawlFault, match=r"(?s)shard .: it cannot be weighed.*Traceback"),
+    ):
+        crawl(tmp_path, "cs", start(SMALL), connect_to=server.connect_to)
+
+
+def test_where_no_host_can_be_reached_all_shards_end_and_it_is_told(tmp_path: Path) -> None:
+    (tmp_path / "corpus.toml").write_text(dump(config()))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        nobody = f"127.0.0.1:{listening.getsockname()[1]}"
+    with pytest.raises(CrawlFault, match="no host could be reached"):
+        crawl(tmp_path, "cs", start(SMALL), connect_to=nobody)
+
+
+class HalfDead(BaseHTTPRequestHandler):
+    """Hosts of which those that are called so hang up."""
+
+    def do_GET(self) -> None:
+        if "dead" not in self.headers["Host"]:
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_hosts_of_a_shard_that_are_all_dead_are_given_up_where_others_have_answers(tmp_path: Path) -> None:
+    alive, dead = (
+        next(name for n in range(99) if owner(name := f"{kind}{n}.cz", 2) == shard)
+        for shard, kind in enumerate(("alive", "dead"))
+    )
+    (tmp_path / "corpus.toml").write_text(dump(config(shards={"count": 2}, polite={"host_failures": 3})))
+    with ThreadingHTTPServer(("127.0.0.1", 0), HalfDead) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            place = f"127.0.0.1:{server.server_address[1]}"
+            ending = crawl(tmp_path, "cs", [f"http://{alive}/", f"http://{dead}/"], connect_to=place)
+        finally:
+            server.shutdown()
+    assert ending.reason == "waiting", "for the robots.txt of the dead one, as without shards"
+    assert thresher.open(tmp_path).outcomes()["host"].to_pylist() == [alive]
+
+
 class Crowded(Processes):
     """An engine that has more room elsewhere for the first that asks, once."""
 
@@ -327,8 +445,9 @@ def test_a_shard_can_be_moved_while_the_others_go_on(tmp_path: Path, monkeypatch
 
 def test_what_one_shard_cannot_do_ends_the_crawl_with_its_words_and_all_others_commit(tmp_path: Path) -> None:
     (tmp_path / "corpus.toml").write_text(dump(config()))
-    home(tmp_path, 1).mkdir(parents=True)
-    (home(tmp_path, 1) / "e000009").write_text("a file, where a folder should be")
+    state = home(tmp_path, 1) / "e000009" / "state"
+    state.mkdir(parents=True)
+    (state / "CURRENT").write_text("no such manifest")
     with serve(SMALL) as server, pytest.raises(CrawlFault, match="e000009"):
         crawl(tmp_path, "cs", start(SMALL), connect_to=server.connect_to)
     assert not (tmp_path / "shards" / "at-work").exists(), "all have ended"

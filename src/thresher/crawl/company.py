@@ -19,8 +19,20 @@ class Company:
 
     shard = ALONE
 
-    def join(self, ledger: Ledger, polite: Politeness, receive: Receive, news: Callable[[], None]) -> None:  # noqa: ARG002
-        """The books are open. `receive` takes links that others found; `news`: there may be something to do."""
+    somebody_answers = False  # whether any host that was visited has
+
+    def join(
+        self,
+        ledger: Ledger,  # noqa: ARG002
+        polite: Politeness,
+        receive: Receive,  # noqa: ARG002
+        news: Callable[[], None],  # noqa: ARG002
+        fail: Callable[[BaseException], None],  # noqa: ARG002
+    ) -> None:
+        """The books are open.
+
+        `receive` takes links that others found; `news`: there may be something to do; `fail`: it cannot go on.
+        """
         self._polite = polite
 
     def check(self) -> None:

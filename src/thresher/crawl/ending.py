@@ -24,6 +24,13 @@ class Ending(Struct, frozen=True):
     seconds: float = 0.0  # … which asked for as much, at least
 
 
+NOBODY_REACHED = Ending(
+    "nobody reached",
+    "no host could be reached: is there a network, and are the names of the seeds right? "
+    "The queue is kept; try again later",
+)
+
+
 def waiting(urls: int, seconds: float) -> Ending:
     """A crawl whose last hosts asked to be left alone for long."""
     told = f"{urls:,} URLs wait for hosts that asked for {seconds:,.0f} s or more"

@@ -16,7 +16,7 @@ from typing import Any
 from thresher.config import Config
 from thresher.crawl.books import Books
 from thresher.crawl.company import Company
-from thresher.crawl.ending import CrawlFault, Ending, Meter, waiting
+from thresher.crawl.ending import NOBODY_REACHED, CrawlFault, Ending, Meter, waiting
 from thresher.crawl.status import status
 from thresher.crawl.visits import Visits
 from thresher.page import Candidate
@@ -53,7 +53,7 @@ class Crawl:
         self._fault: BaseException | None = None
         self._stopping = False
         self._arrived = 0  # links from other shards since this one ran dry
-        self._company.join(self.books.ledger, self.books.polite, self._receive, self._news.set)
+        self._company.join(self.books.ledger, self.books.polite, self._receive, self._news.set, self._fail)
 
     async def __aenter__(self) -> Crawl:
         await self.visits.open()
@@ -126,7 +126,10 @@ class Crawl:
             raise self._fault
         if self._stopping:
             return Ending("interrupted")
-        return self._company.ending(self._reason_to_end(), len(self._under_way))
+        ending = self._company.ending(self._reason_to_end(), len(self._under_way))
+        if ending == NOBODY_REACHED:
+            raise CrawlFault(ending.detail)
+        return ending
 
     def _reason_to_end(self) -> Ending | None:
         if spent := self._meter.spent():
@@ -136,6 +139,8 @@ class Crawl:
         if self._under_way:
             return None
         idle = self._idle()
+        if idle == NOBODY_REACHED:
+            return idle
         if self._config.cycles.pages:
             return self.books.queues.next_cycle(idle, self.books.ledger.figures, self.commit)
         return None if idle and self.books.widening.is_due(idle=True) else idle
@@ -146,11 +151,8 @@ class Crawl:
         if turn is None:
             return Ending("done")
         wait = turn - time.monotonic()
-        if self.visits.reached_nobody and wait > 0 and self._company.shard.count == 1:
-            raise CrawlFault(
-                "no host could be reached: is there a network, and are the names of the seeds right? "
-                "The queue is kept; try again later"
-            )
+        if self.visits.reached_nobody and wait > 0:
+            return NOBODY_REACHED
         if wait > self._config.polite.max_crawl_delay:
             return waiting(len(self.books.frontier), wait)
         return None
@@ -158,7 +160,7 @@ class Crawl:
     def _widen(self) -> float:
         """Where the crawl has run dry, look for URLs elsewhere, a little at a time; returns when to look on."""
         widening = self.books.widening
-        if not widening.is_due(idle=not self._under_way and self._idle() is not None):
+        if not widening.is_due(idle=not self._under_way and self._idle() not in (None, NOBODY_REACHED)):
             return math.inf
         widening.begin(self.commit)
         if not widening.wants_quiet:
@@ -196,7 +198,11 @@ class Crawl:
         self._under_way.discard(visit)
         self._news.set()
         if not visit.cancelled() and (fault := visit.exception()):
-            self._fault = self._fault or fault
+            self._fail(fault)
+
+    def _fail(self, fault: BaseException) -> None:
+        self._fault = self._fault or fault
+        self._news.set()
 
     def status(self) -> dict[str, Any]:
         """The figures of `thresher status --json`."""

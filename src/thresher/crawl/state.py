@@ -95,6 +95,10 @@ class State:
             self._db.write(batch, self._synced)
         self._pending = {}
 
+    def forget_pending(self) -> None:
+        """Let go of what was put and not committed."""
+        self._pending = {}
+
     def checkpoint(self, directory: Path) -> None:
         """A copy as of the last commit, on the same disk, that shares what never changes."""
         with _os_errors():

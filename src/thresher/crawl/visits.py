@@ -54,7 +54,6 @@ class Visits:
         self._finds = Finds(config.scope, books.seen, forgotten, company.shard)
         runs = config.judge.near_duplicates or config.read.runs
         self._readers = Readers(replace(config.read, runs=runs), config.language)
-        self._replies = 0
         self._unreachable = 0
         self._asking = 0  # visits that are done but for what another shard says
         self.uncommitted = 0  # URLs that have got their outcome since the last commit
@@ -77,7 +76,7 @@ class Visits:
     @property
     def reached_nobody(self) -> bool:
         """Whether hosts were tried, and not one has answered."""
-        return self._unreachable > 0 and not self._replies
+        return self._unreachable > 0 and not self._company.somebody_answers
 
     def has_room(self, under_way: int) -> bool:
         """Whether there is a connection for one visit more, and its page would not wait for readers too long."""
@@ -224,14 +223,15 @@ class Visits:
         self._frontier.free(host, time.monotonic() + wait)
 
     def _rest(self, host: str, answer: Reply | Failure) -> None:
-        self._replies += isinstance(answer, Reply)
+        if isinstance(answer, Reply):
+            self._company.somebody_answers = True
         wait = self._config.polite.backoff if self._offline(answer) else self._books.polite.rest(host, answer)
         self._frontier.free(host, time.monotonic() + wait)
 
     def _offline(self, answer: Reply | Failure) -> bool:
         """While nothing at all was reached, a failure says nothing about its host; nor does a missing name,
         which is what some resolvers answer without a network."""
-        if self._replies or isinstance(answer, Reply):
+        if self._company.somebody_answers or isinstance(answer, Reply):
             return False
         offline = answer.transient or answer.reason == "dns"
         self._unreachable += offline

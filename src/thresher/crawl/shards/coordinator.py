@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from thresher.config import Config
-from thresher.crawl.ending import CrawlFault, Ending
+from thresher.crawl.ending import NOBODY_REACHED, CrawlFault, Ending
 from thresher.crawl.shards.epochs import issue
 from thresher.crawl.shards.lead import Lead
 from thresher.crawl.shards.messages import FIRST, Beat, Broken, Frames, Word, same
 from thresher.engine.calls import Call, Engine, Running
 from thresher.store import parts
-from thresher.store.corpus import Corpus
+from thresher.store.corpus import Corpus, CorpusError
 from thresher.store.figures import merged
 from thresher.store.shards import home, newest
 
@@ -94,7 +94,10 @@ class Coordinator:
             server.close()
         if self._fault:
             raise self._fault
-        self._progress(Corpus(self._directory, self._config).stats())
+        if self._lead.ending == NOBODY_REACHED:
+            raise CrawlFault(NOBODY_REACHED.detail)
+        with suppress(CorpusError):  # it was stopped before the first commit
+            self._progress(Corpus(self._directory, self._config).stats())
         return self._lead.ending
 
     def _at_work(self) -> Path:
@@ -132,21 +135,25 @@ class Coordinator:
             if ended is None:
                 continue
             del self._running[number]
-            if isinstance(ended.result, dict) and (fault := ended.result.get("fault")):
+            told = ended.result if isinstance(ended.result, dict) else {}
+            if fault := told.get("fault"):
                 self._fail(fault)
-            self._replace(number, ended.log)
+            self._replace(number, told.get("lost", ended.fault), ended.log)
         for number in self._lead.silent():
             if number in self._running:
                 self._running.pop(number).kill()
-                self._replace(number, "")
+                self._replace(number, "nothing was heard of it for longer than its lease", "")
 
-    def _replace(self, number: int, log: str) -> None:
+    def _replace(self, number: int, why: str, log: str) -> None:
+        """A shard has ended; `why` if not because it was to."""
         if self._lead.ending:  # nobody is needed any more
+            if why:
+                self._fail(f"shard {number} was lost at the end ({why}); what it had committed is safe")
             return
         try:
-            self._lead.vacate(number, issue(home(self._directory, number)))
+            self._lead.vacate(number, issue(home(self._directory, number)), why)
         except CrawlFault as fault:
-            self._fail(f"{fault}.\n{log}".strip())
+            self._fail(f"{fault}\n{log}".strip())
 
     def _fail(self, message: str) -> None:
         """Let all others commit and end, and tell why then."""

@@ -22,11 +22,13 @@ import msgspec
 import xxhash
 
 from thresher.crawl.ledger import committed_files
+from thresher.crawl.shards.lease import Superseded
 from thresher.crawl.state import State
 from thresher.store.files import StoreError, publish, sync_directory
 from thresher.store.shards import epoch_folder, epochs, newest, state_folder
 
 TRIES = 5  # to copy the files of somebody who may still be writing
+GONE = (errno.ENOENT, errno.EIO, errno.ESTALE)  # or written to while it was copied
 NO_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.EACCES)
 Files = dict[str, int | None]
 
@@ -53,7 +55,7 @@ def take_over(home: Path, epoch: int, scratch: Path | None = None) -> Path:
     place = scratch / _name_of(home) if scratch else home
     final = epoch_folder(place, epoch)
     if before and not scratch and before.name >= final.name:
-        raise StoreError(f"{home} has been taken over by {before.name}")
+        raise Superseded(f"{home} has been taken over by {before.name}")
     draft = final.with_name(f"{final.name}.tmp")
     for left in (draft, final):
         shutil.rmtree(left, ignore_errors=True)
@@ -73,31 +75,45 @@ def _name_of(home: Path) -> str:
 
 
 def _inherit(home: Path, target: Path) -> None:
-    """Fill a folder with what was committed to the newest one."""
+    """Fill a folder with what was committed to the newest one.
+
+    Others who were thought dead may publish while it is copied, and delete what they took the place of. They do so
+    in this order: so if the same folder and the same state count afterwards, nothing of them was gone.
+    """
+    last: object = ""
     for _ in range(TRIES):
         source = newest(home)
         assert source is not None
+        state = state_folder(source)
         try:
-            copy_state(state_folder(source), target / "state")
-            state = State(target / "state")
-            try:
-                files = committed_files(state)
-            finally:
-                state.close()
-            _make_tables(target, files)
-            for name, length in files.items():
-                adopt_file(source / name, target / name, length)
-            _tell(source, target, files)
-            _sync_names(target)
+            _copy_committed(source, state, target)
         except OSError as fault:
-            if fault.errno not in (errno.ENOENT, errno.EIO):
+            if fault.errno not in GONE:
                 raise
-            last = fault  # somebody who woke has deleted it, or wrote while it was copied
-            shutil.rmtree(target)
-            target.mkdir()
+            last = fault
         else:
-            return
+            if (newest(home), state_folder(source)) == (source, state):
+                return
+            last = "it was replaced meanwhile"
+        shutil.rmtree(target)
+        target.mkdir()
     raise StoreError(f"{source} cannot be taken over: {last}; restore it")
+
+
+def _copy_committed(source: Path, state: Path, target: Path) -> None:
+    if not (state / "CURRENT").exists():  # nothing was ever committed, or it has gone: who called can tell
+        return
+    copy_state(state, target / "state")
+    copied = State(target / "state")
+    try:
+        files = committed_files(copied)
+    finally:
+        copied.close()
+    _make_tables(target, files)
+    for name, length in files.items():
+        adopt_file(source / name, target / name, length)
+    _tell(source, target, files)
+    _sync_names(target)
 
 
 def _tell(source: Path, target: Path, files: Files) -> None:
@@ -122,9 +138,11 @@ def copy_state(source: Path, target: Path) -> None:
     ]
     for name in (name for name in names if name.endswith(".sst")):
         adopt_file(source / name, target / name, None)
-    for name in (*(name for name in names if name.endswith(".log")), *current):
-        with suppress(FileNotFoundError):  # a log whose content is in a table by now
+    for name in (name for name in names if name.endswith(".log")):
+        with suppress(FileNotFoundError):  # its content is in a table by now, which the manifest names
             copy(source / name, target / name)
+    for name in current:
+        copy(source / name, target / name)
 
 
 def adopt_file(source: Path, target: Path, length: int | None) -> None:
@@ -206,7 +224,7 @@ class Snapshots:
     def _copy(self, held: Path, files: Files, state: str) -> None:
         before = newest(self._home)
         if before and before.name > self._target.name:
-            raise StoreError(f"{self._home} has been taken over by {before.name}")
+            raise Superseded(f"{self._home} has been taken over by {before.name}")
         first = before != self._target
         target = self._target.with_name(f"{self._target.name}.tmp") if first else self._target
         if first:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Protocol
 
 from thresher.crawl.shards.letters import Letters, decode
@@ -29,7 +28,6 @@ from thresher.crawl.shards.messages import (
 from thresher.page import Candidate
 from thresher.store.shards import Shard
 
-WINDOW = 8  # letters under way on one line
 AGAIN = 0.2  # seconds before a line that broke is laid anew
 MOMENT = 0.02  # seconds that a message may wait for others, …
 WHILE = 0.5  # … and one that is in no hurry
@@ -93,13 +91,16 @@ class Exchange:
         letters: Letters,
         receive: Callable[[Sequence[Candidate]], None],
         answering: Answering,
+        fail: Callable[[BaseException], None],
     ) -> None:
+        """`fail` is told what is no fault of a line."""
         self.shard = shard
         self.epoch = epoch
         self.token = token
         self.letters = letters
         self._receive = receive
         self._answering = answering
+        self.fail = fail
         self.peers = [Peer(0) for _ in range(shard.count)]
         self._lines = {number: _Line(self, number) for number in range(shard.count) if number != shard.number}
         self._callers: dict[int, _Pen] = {}
@@ -143,13 +144,19 @@ class Exchange:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         caller, pen = -1, _Pen(writer)
-        with suppress(Broken, OSError, asyncio.TimeoutError):
+        try:
             async with asyncio.timeout(HELLO_SECONDS):
                 caller = self._known(await _frames.read(reader, FIRST))
             self._callers[caller] = pen
             pen.write(Hello(self.token, self.shard.number, self.epoch, self.letters.safe_from(caller)))
             while True:
                 self._heed(caller, await _frames.read(reader), pen)
+        except (TimeoutError, Broken, ConnectionError):
+            pass
+        except (
+            Exception
+        ) as fault:  # the edge: what was said could not be heeded, and would not be the next time
+            self.fail(fault)
         if self._callers.get(caller) is pen:
             del self._callers[caller]
         pen.close()
@@ -188,7 +195,6 @@ class _Line:
         self._pen: _Pen | None = None
         self._questions: dict[int, tuple[Question, asyncio.Future[float | str]]] = {}
         self._asked = 0
-        self._receipted = 0
 
     def lay(self) -> None:
         """Lay the line to where the other shard is now."""
@@ -219,9 +225,13 @@ class _Line:
 
     async def _keep(self, peer: Peer) -> None:
         while True:
-            with suppress(Broken, OSError):
+            try:
                 await self._talk(peer)
-            await asyncio.sleep(AGAIN)
+            except (Broken, OSError):
+                await asyncio.sleep(AGAIN)
+            except Exception as fault:
+                self._exchange.fail(fault)
+                return
 
     async def _talk(self, peer: Peer) -> None:
         exchange = self._exchange
@@ -237,6 +247,7 @@ class _Line:
                 pen.write(question)
             self._pen = pen
             sending = asyncio.create_task(self._send(pen, hello.letter))
+            sending.add_done_callback(lambda sent: self._sent(sent, pen))
             try:
                 while True:
                     self._heed(await _frames.read(reader))
@@ -246,13 +257,21 @@ class _Line:
             self._pen = None
             pen.close()
 
+    def _sent(self, sending: asyncio.Task[None], pen: _Pen) -> None:
+        """No more letters are sent: so there is no line, and who reads from it notices."""
+        pen.close()
+        if (
+            not sending.cancelled()
+            and not isinstance(fault := sending.exception(), ConnectionError)
+            and fault
+        ):
+            self._exchange.fail(fault)
+
     async def _send(self, pen: _Pen, last: int) -> None:
         """Letters, from the one after the last that has arrived for certain."""
         while True:
             self._more.clear()
             for number, candidates in self._exchange.letters.to_send(self._number, last):
-                if number > self._receipted + WINDOW:
-                    break
                 pen.write(Letter(number, candidates))
                 last = number
                 await pen.drain()
@@ -269,9 +288,7 @@ class _Line:
             raise Broken("out of place")
 
     def _settle(self, number: int) -> None:
-        self._receipted = number
         self._exchange.letters.settle(self._number, number)
-        self._more.set()
 
 
 def _patience(question: Question) -> float:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from thresher.config import Budget
-from thresher.crawl.ending import CrawlFault, Ending, waiting
+from thresher.crawl.ending import NOBODY_REACHED, CrawlFault, Ending, waiting
 from thresher.crawl.shards.messages import Beat, Peer, Word
 
 MARGIN = 1.1  # by which a lease is longer here than there: clocks do not run alike
@@ -36,7 +36,9 @@ class Seat(Struct):
     address: str = ""
     port: int = 0
     version: int = 0  # of the list of shards that it knows
-    deaths: int = 0  # since it last committed something
+    deaths: int = 0  # since it last got anything done
+    begun_with: int | None = None  # outcomes, when its books were opened
+    reached: bool = False  # whether any host has answered
     moves: bool = False  # is to be started elsewhere
     fetched: int = 0
     granted: int = 0  # pages it may fetch beyond those
@@ -81,7 +83,10 @@ class Lead:
         """Shards that may be started: all others know that whoever had their hosts before is not to be heeded."""
         if self.ending:
             return []
-        known = all(seat.version == self.version for seat in self.seats if seat.standing == "present")
+        # Who has no port yet hears nobody, and learns of all before it does.
+        known = all(
+            seat.version == self.version for seat in self.seats if seat.standing == "present" and seat.port
+        )
         return [number for number, seat in enumerate(self.seats) if seat.standing == "vacant" and known]
 
     def call(self, number: int) -> None:
@@ -89,13 +94,13 @@ class Lead:
         seat = self.seats[number]
         seat.standing, seat.heard, seat.version = "called", self._clock(), 0
 
-    def vacate(self, number: int, epoch: int) -> None:
+    def vacate(self, number: int, epoch: int, why: str = "") -> None:
         """A shard is no more; the next one has that epoch."""
         before = self.seats[number]
         if before.deaths + 1 >= MAX_DEATHS:
             raise CrawlFault(
-                f"shard {number} was lost {MAX_DEATHS} times without having done anything. "
-                "Everything reported so far is safe"
+                f"shard {number} was lost {MAX_DEATHS} times without having done anything"
+                f"{f'; the last time, {why}' if why else ''}. Everything reported so far is safe"
             )
         self.seats[number] = Seat(
             epoch, deaths=before.deaths + 1, fetched=before.fetched, status=before.status
@@ -133,11 +138,14 @@ class Lead:
         seat.version, seat.idle = beat.version, beat.idle
         seat.begun = seat.begun or beat.asks or beat.idle is not None
         if beat.port:  # or its books are not open yet, or not any more
+            if seat.begun_with is None:
+                seat.begun_with = beat.outcomes
+            elif beat.outcomes > seat.begun_with:
+                seat.deaths = 0
+            seat.reached = beat.reached
             seat.fetched, seat.granted, seat.downloaded = beat.fetched, beat.holds, beat.downloaded
             seat.received, seat.outbox = beat.received, beat.outbox
             seat.status = beat.status or seat.status
-        if beat.commits:
-            seat.deaths = 0
         self.look()
         grant = self._grant(beat)
         seat.granted += grant
@@ -147,9 +155,19 @@ class Lead:
             None if beat.version == self.version else self._peers(),
             grant,
             self._budget.pages > 0,
+            self._is_reached,
             not beat.asks and seat.granted > 0 and any(other.starves for other in self.seats),
             self.ending or (Ending("interrupted") if seat.moves else None),
         )
+
+    @property
+    def _is_reached(self) -> bool:
+        return any(seat.reached for seat in self.seats)
+
+    def _is_idle(self, seat: Seat) -> bool:
+        """Whether a shard has nothing to do; what it could not reach it tries again where others have answers."""
+        is_idle = seat.idle is not None and not (seat.idle == NOBODY_REACHED and self._is_reached)
+        return seat.standing == "present" and is_idle and not seat.outbox
 
     def _peers(self) -> list[Peer]:
         return [Peer(seat.epoch, seat.address, seat.port) for seat in self.seats]
@@ -191,7 +209,7 @@ class Lead:
             return
         if spent := self.spent():
             self.ending = Ending(spent)
-        elif not all(seat.standing == "present" and seat.idle and not seat.outbox for seat in self.seats):
+        elif not all(map(self._is_idle, self.seats)):
             self._quiet_since = None
         elif (
             received := [seat.received for seat in self.seats]
@@ -203,6 +221,8 @@ class Lead:
 
 def _together(reasons: list[Ending]) -> Ending:
     """Why a crawl ends, of why its shards do."""
+    if NOBODY_REACHED in reasons:
+        return NOBODY_REACHED
     if dry := [each for each in reasons if each.reason == "dry"]:
         return dry[0]
     if resting := [each for each in reasons if each.reason == "waiting"]:

@@ -21,6 +21,10 @@ class Superseded(CrawlFault):
     """Another has taken over the hosts of this shard, or soon will."""
 
 
+class Unreachable(CrawlFault):
+    """The coordinator is not to be had from here."""
+
+
 def now() -> float:
     """Seconds that pass also while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -48,7 +52,10 @@ class Lease:
         try:
             self._pipe = socket.create_connection(place, timeout=seconds)
         except OSError as fault:
-            raise Superseded(f"the coordinator cannot be reached: {fault}") from None
+            raise Unreachable(
+                f"{socket.gethostname()} cannot reach the coordinator at {place[0]}, port {place[1]} ({fault}): "
+                "all machines must reach each other, look at firewalls and at the address of the first"
+            ) from None
         self._pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._thread = threading.Thread(target=self._speak, name="lease", daemon=True)
 

@@ -7,9 +7,12 @@ import os
 import shutil
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from socket import gethostname
 from typing import Any, NamedTuple
 
 import uvloop
@@ -25,15 +28,17 @@ from thresher.crawl.politeness import Politeness
 from thresher.crawl.seeds import known_seeds
 from thresher.crawl.shards.epochs import Snapshots, take_over
 from thresher.crawl.shards.exchange import Exchange
-from thresher.crawl.shards.lease import Lease, Superseded
+from thresher.crawl.shards.lease import Lease, Superseded, Unreachable
 from thresher.crawl.shards.letters import Counts, Letters
 from thresher.crawl.shards.messages import Beat, MayVisit, Question, WhoHas, Word
 from thresher.crawl.start import fault_of_disk, parse_address, raise_file_limit
+from thresher.engine.local import EngineFault
 from thresher.page import Candidate
 from thresher.store.files import StoreError
 from thresher.store.shards import Shard, home
 
 CLAIM_PATIENCE = 30.0  # seconds for another shard to say whether a text is new; then it is thought so
+IDLE_SNAPSHOT = 1.0  # … between snapshots of one that has nothing to do
 ADDRESS_SLACK = 0.25  # … and whether an address may be visited, which is an answer only for so long; …
 ADDRESS_WAIT = 1.0  # … then it is asked again after so many
 # Where processes are more than processors, the loop's turn comes after its readers': then it finds more to do, and
@@ -52,10 +57,13 @@ def work(
 ) -> dict[str, str]:
     """Crawl one shard until the coordinator at an address and a port says that it is enough.
 
-    Returns {} then, and also if another has taken over; {"fault": …} if it cannot go on.
+    Returns {} then, and also if another has taken over; {"lost": …} if it may do better elsewhere or later;
+    {"fault": …} if the crawl cannot go on.
     """
+    place = directory
     try:
-        config = load(Path(directory))
+        config = _config(Path(directory))
+        place = config.shards.scratch or directory
         member = Member(config, Shard(number, config.shards.count), epoch, token, (address, port))
         member.lease.start()
         try:
@@ -64,11 +72,24 @@ def work(
             member.lease.close()
     except Superseded:
         return {}
+    except Unreachable as fault:
+        return {"lost": str(fault)}
     except OSError as fault:
-        return {"fault": str(fault_of_disk(Path(directory), fault))}
-    except (CrawlFault, ConfigError, StoreError) as fault:
+        return {"fault": f"shard {number}, on {gethostname()}: {fault_of_disk(Path(place), fault)}"}
+    except (CrawlFault, ConfigError, StoreError, EngineFault) as fault:
         return {"fault": str(fault)}
+    except Exception as fault:  # the edge: it would be the same in another process
+        return {"fault": f"shard {number}: {fault}\n{traceback.format_exc()}"}
     return {}
+
+
+def _config(directory: Path) -> Config:
+    try:
+        return load(directory)
+    except ConfigError as fault:
+        raise ConfigError(
+            f"{fault}\n(on {gethostname()}: all machines must see the corpus under one path, {directory})"
+        ) from None
 
 
 async def _work(directory: Path, config: Config, member: Member, connect_to: str) -> None:
@@ -79,6 +100,20 @@ async def _work(directory: Path, config: Config, member: Member, connect_to: str
     folder = take_over(place, member.epoch, scratch)
     if scratch:
         member.snapshots = Snapshots(folder, place, member.epoch)
+    try:
+        await _crawl(directory, folder, config, member, connect_to)
+    except Superseded:  # what was committed has been copied, or all is another's
+        _leave(scratch, folder)
+        raise
+    _leave(scratch, folder)
+
+
+def _leave(scratch: Path | None, folder: Path) -> None:
+    if scratch:
+        shutil.rmtree(folder.parent, ignore_errors=True)
+
+
+async def _crawl(directory: Path, folder: Path, config: Config, member: Member, connect_to: str) -> None:
     # Budgets are those of the whole crawl, which the coordinator sees to.
     own = replace(
         config,
@@ -89,16 +124,17 @@ async def _work(directory: Path, config: Config, member: Member, connect_to: str
     target = parse_address(connect_to) if connect_to else None
     async with Crawl(folder, own, connect_to=target, company=member, root=directory) as crawl:
         os.nice(BEHIND_READERS)  # now, for they have been started; the lease's thread keeps its place
-        await member.open()
         try:
+            await member.open()
             crawl.seed(known_seeds(directory))
             crawl.commit()
             await crawl.run()
-            await member.finish()
         finally:
-            await member.close()
-    if scratch:  # all of it was copied
-        shutil.rmtree(folder.parent, ignore_errors=True)
+            try:
+                with suppress(Superseded):  # then all is another's
+                    await member.finish()
+            finally:
+                await member.close()
 
 
 class _Said(NamedTuple):
@@ -132,16 +168,26 @@ class Member(Company):
         self._status: dict[str, Any] | None = None
         self._claims: list[Callable[[float | str], None]] = []  # to be answered after the next commit
         self._copied = time.monotonic()
+        self._held = Counts()  # of letters, as of the last snapshot
         self._copying: tuple[Future[None], Counts] | None = None
         self._copier = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
         self.lease = Lease(coordinator, config.shards.lease, self._beat, self._heed, self._wake)
 
-    def join(self, ledger: Ledger, polite: Politeness, receive: Receive, news: Callable[[], None]) -> None:
+    def join(
+        self,
+        ledger: Ledger,
+        polite: Politeness,
+        receive: Receive,
+        news: Callable[[], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
         self._ledger = ledger
         self._polite = polite
         self._news = news
         self._letters = Letters(ledger.state, self.shard)
-        self._exchange = Exchange(self.shard, self.epoch, self._token, self._letters, receive, self._answer)
+        self._exchange = Exchange(
+            self.shard, self.epoch, self._token, self._letters, receive, self._answer, fail
+        )
 
     async def open(self) -> None:
         """Be there for others."""
@@ -151,11 +197,11 @@ class Member(Company):
         self.lease.hurry()
 
     async def finish(self) -> None:
-        """All is committed: make it last."""
-        if self.snapshots:
+        """Make last what was committed; Superseded if another has taken over."""
+        if self.snapshots and self._commits:
             if self._copying:
                 await asyncio.wrap_future(self._copying[0])
-            self.check()
+            self._ledger.state.forget_pending()
             await asyncio.to_thread(self.snapshots.take(self._ledger.state))
 
     async def close(self) -> None:
@@ -186,7 +232,8 @@ class Member(Company):
             idle=said.idle,
             received=said.received,
             outbox=said.outbox,
-            commits=self._commits,
+            outcomes=sum(figures.outcomes.values()),
+            reached=self.somebody_answers,
             status=status,
         )
 
@@ -202,6 +249,7 @@ class Member(Company):
         """In the loop again."""
         if word.peers is not None:
             self._exchange.update(word.peers)
+        self.somebody_answers = self.somebody_answers or word.reached
         self._word = word
         self._news()
 
@@ -270,9 +318,18 @@ class Member(Company):
             self._letters.durable(self._copying[1])
             self._exchange.durable()
             self._copying = None
-        if not self._copying and time.monotonic() - self._copied >= self._config.shards.snapshot:
-            self._copied = time.monotonic()
+        if not self._copying and time.monotonic() - self._copied >= self._snapshot_after(counts):
+            self._copied, self._held = time.monotonic(), counts
             self._copying = self._copier.submit(snapshots.take(self._ledger.state)), counts
+
+    def _snapshot_after(self, counts: Counts) -> float:
+        """How many seconds lie between two snapshots; who has nothing to do is not waited for for its letters."""
+        is_waited_for = self._said.idle is not None and counts != self._held
+        return (
+            min(IDLE_SNAPSHOT, self._config.shards.snapshot)
+            if is_waited_for
+            else self._config.shards.snapshot
+        )
 
     # others
 
@@ -306,7 +363,9 @@ class Member(Company):
         elif first := self._ledger.claim(about.text_hash, about.url):
             answer(first)
         else:
-            self._claims.append(answer)  # who is told so counts on our remembering it
+            self._claims.append(
+                answer
+            )  # who is told so counts on our remembering it, as long as our disk lives
 
 
 def _owner(about: bytes, count: int) -> int:

@@ -93,10 +93,11 @@ class Beat(Struct, frozen=True):
     holds: int = 0  # … and how many more it may fetch
     asks: bool = False  # for more
     downloaded: int = 0  # bytes
+    outcomes: int = 0  # of URLs, of all its runs
+    reached: bool = False  # whether any host has answered
     idle: Ending | None = None  # why it has nothing to do, if that is so
     received: int = 0  # letters, of all its runs
     outbox: int = 0  # letters not known to be safe with their receivers
-    commits: int = 0  # since it was started
     status: dict[str, Any] | None = None  # its figures, if they are new
 
 
@@ -115,6 +116,7 @@ class Word(Struct, frozen=True):
     peers: list[Peer] | None = None  # if they are new to the shard
     grant: int = 0  # pages more
     limited: bool = False  # whether pages must be granted at all
+    reached: bool = False  # whether any host has answered any shard
     returns: bool = False  # those granted before that are not under way: others want them
     ending: Ending | None = None  # of the whole crawl, or of this shard here
 
