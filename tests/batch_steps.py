@@ -16,6 +16,29 @@ def shout(documents: pa.Table, *, sign: str = "!") -> pa.Table:
     return documents.set_column(documents.schema.get_field_index("text"), "text", loud)
 
 
+def headed(documents: pa.Table, *, heading: str) -> pa.Table:
+    """A line above each text; of full paragraphs, which tell documents apart, none is another one."""
+    longer = pa.array([f"{heading}\n{text}" for text in documents["text"].to_pylist()], pa.large_string())
+    return documents.set_column(documents.schema.get_field_index("text"), "text", longer)
+
+
+def valued(documents: pa.Table, *, badness: float) -> pa.Table:
+    """Documents of one badness, but for the first, which is good."""
+    values = pa.array([0.0, *[badness] * (documents.num_rows - 1)])
+    return documents.set_column(documents.schema.get_field_index("badness"), "badness", values)
+
+
+def dated(documents: pa.Table, *, year: str) -> pa.Table:
+    """Documents that were all published in a year."""
+    years = pa.array([year] * documents.num_rows)
+    return documents.set_column(documents.schema.get_field_index("published"), "published", years)
+
+
+def doubled(documents: pa.Table) -> pa.Table:
+    """All of them twice."""
+    return pa.concat_tables([documents, documents])
+
+
 def same(documents: pa.Table) -> pa.Table:
     """All as it was."""
     return documents
@@ -63,5 +86,24 @@ def unversioned(documents: pa.Table) -> pa.Table:
     return documents
 
 
-for function in (shout, same, backwards, poison, deadly_once, deadly_to_its_node_once, no_table):
+def spelt(paragraph: str) -> list[list[tuple[str, str]]]:
+    """An annotator: words, and how they are spelt where they do not begin a sentence."""
+    return [[(word, word.lower()) for word in paragraph.split()]]
+
+
+spelt.attributes = ("word", "lemma")
+
+for function in (
+    shout,
+    headed,
+    valued,
+    dated,
+    doubled,
+    same,
+    backwards,
+    poison,
+    deadly_once,
+    deadly_to_its_node_once,
+    no_table,
+):
     function.version = 1

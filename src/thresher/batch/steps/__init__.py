@@ -8,7 +8,7 @@ from thresher.batch.steps.plans import Step
 _ROWS = (
     Step("exact_duplicates", 1, exact.plan, exact.Exact),
     Step("filter", 1, filters.plan, filters.Filter),
-    Step("index", 1, indexing.plan, indexing.Indexing),
+    Step("index", 2, indexing.plan, indexing.Indexing),
     Step("near_duplicates", 2, near.plan, near.NearDuplicates),
     Step("paragraph_language", 1, languages.plan, languages.Languages),
     Step("reread", 1, reread.plan, reread.Reread),
