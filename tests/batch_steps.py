@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from thresher.read.fingerprint import text_hash
+
 
 def shout(documents: pa.Table, *, sign: str = "!") -> pa.Table:
     """Text in capitals."""
@@ -37,6 +39,26 @@ def dated(documents: pa.Table, *, year: str) -> pa.Table:
 def doubled(documents: pa.Table) -> pa.Table:
     """All of them twice."""
     return pa.concat_tables([documents, documents])
+
+
+def hashed(documents: pa.Table) -> pa.Table:
+    """Documents with the hashes of their texts, as a crawl has them."""
+    hashes = pa.array([text_hash(text.split("\n")).hex() for text in documents["text"].to_pylist()])
+    return documents.set_column(documents.schema.get_field_index("text_hash"), "text_hash", hashes)
+
+
+def cut(documents: pa.Table, *, length: int) -> pa.Table:
+    """Texts up to a length."""
+    place = documents.schema.get_field_index("text")
+    return documents.set_column(place, "text", pc.utf8_slice_codeunits(documents["text"], 0, length))
+
+
+def split(documents: pa.Table) -> pa.Table:
+    """A document of each paragraph."""
+    rows = [
+        {**row, "text": paragraph} for row in documents.to_pylist() for paragraph in row["text"].split("\n")
+    ]
+    return pa.Table.from_pylist(rows, documents.schema)
 
 
 def same(documents: pa.Table) -> pa.Table:
@@ -99,6 +121,9 @@ for function in (
     valued,
     dated,
     doubled,
+    hashed,
+    cut,
+    split,
     same,
     backwards,
     poison,

@@ -18,6 +18,7 @@ from thresher.batch.run import Poisoned, process
 from thresher.batch.steps import STEPS
 from thresher.config import ConfigError
 from thresher.query.update import update
+from thresher.read.fingerprint import text_hash
 
 
 @pytest.fixture
@@ -148,6 +149,37 @@ def animals(directory: Path) -> list[str]:
 def test_a_step_of_a_users_own_has_parameters(corpus: Path) -> None:
     recipe(corpus, {"step": "batch_steps:shout", "sign": "?"})
     assert texts(corpus, process(corpus, Here()))[0] == ["ONE?", "TWO?", "THREE?"]
+
+
+def test_what_a_step_of_a_users_own_leaves_is_known_by_its_texts(tmp_path: Path) -> None:
+    full = [
+        " ".join([f"word{number}"] * 20) for number in range(2)
+    ]  # such a paragraph makes the others not count
+    write_shard(tmp_path, 0, [f"One\n{full[0]}", f"Two\n{full[0]} and more"])
+    recipe(tmp_path, {"step": "batch_steps:cut", "length": 120})
+    (left,) = process(tmp_path, Here()).result
+    (batch,) = shards.batches(tmp_path / left, ["text", "text_bytes", "text_hash"])
+    for row in batch.to_pylist():
+        assert row["text_bytes"] == len(row["text"].encode())
+        assert row["text_hash"] == text_hash(row["text"].split("\n")).hex()
+
+
+@pytest.mark.parametrize(
+    ("step", "left"),
+    [
+        ({"step": "batch_steps:split"}, ["one", "uno", "duo"]),
+        ({"step": "batch_steps:cut", "length": 3}, ["one"]),
+        ({"step": "batch_steps:backwards"}, ["one\nduo", "one\nuno"]),
+    ],
+)
+def test_exact_duplicates_are_known_behind_a_step_that_changes_texts(
+    tmp_path: Path, step: dict[str, Any], left: list[str]
+) -> None:
+    write_shard(tmp_path, 0, ["one\nuno", "one\nduo", "one\nuno"])
+    # From now on the hashes of texts are on record.
+    recipe(tmp_path, {"step": "batch_steps:hashed"}, step, {"step": "exact_duplicates"})
+    ((*found,),) = texts(tmp_path, process(tmp_path, Here()))
+    assert sorted(found) == sorted(left)
 
 
 @pytest.mark.parametrize(

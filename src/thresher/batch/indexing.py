@@ -2,7 +2,7 @@
 
 An index knows documents by their keys. Steps may change anything about a document, so the key of one is a hash of
 all that the index has of it: what is not the same any more is deleted and added. Only its authority, which comes
-from the links of others, is not part of it, nor is the order in which documents stand: another one moves all of them.
+from the links of others, is not part of it, nor is the order in which documents stand: another moves all of them.
 `thresher index` takes documents as they came and knows them by other keys, so each replaces what the other left.
 """
 
