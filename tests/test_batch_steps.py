@@ -14,9 +14,12 @@ from thresher.batch import shards
 from thresher.batch.dry import dry_run
 from thresher.batch.near.paragraphs import drop
 from thresher.batch.pieces import Pieces
+from thresher.batch.recipe import USUAL
+from thresher.batch.records import StepRun
 from thresher.batch.run import Poisoned, process
 from thresher.batch.steps import STEPS
 from thresher.config import ConfigError
+from thresher.engine.processes import Processes
 from thresher.query.update import update
 from thresher.read.fingerprint import text_hash
 
@@ -26,23 +29,91 @@ def corpus(tmp_path: Path) -> Path:
     return small_corpus(tmp_path)
 
 
+def tale(*animals: str) -> str:
+    """Paragraphs of many runs of seven words, each with animals of its own."""
+    return "\n".join(
+        " ".join(f"the {animal} {number} went over hill and dale" for number in range(20))
+        for animal in animals
+    )
+
+
+# Beside words that are no run of seven: paragraphs that others have, too, and documents that are nearly the same.
+WITH_TALES = [
+    [*TEXTS[0], tale("fox", "hare"), tale("owl", "newt", "crow", "toad", "mole")],
+    [*TEXTS[1], tale("hare", "boar"), tale("owl", "newt", "crow", "toad", "mole") + " again"],
+    [*TEXTS[2], tale("boar", "fox", "lynx"), tale("fox", "hare")],
+]
+
+
+@pytest.fixture
+def tales(tmp_path: Path) -> Path:
+    return filled(tmp_path / "tales")
+
+
+def filled(directory: Path) -> Path:
+    directory.mkdir()
+    for number, some in enumerate(WITH_TALES):
+        write_shard(directory, number, some)
+    return directory
+
+
 @pytest.mark.parametrize("name", STEPS)
-def test_every_step_keeps_the_contract(corpus: Path, name: str) -> None:
+def test_every_step_keeps_the_contract(tales: Path, name: str) -> None:
     assert STEPS[name].summary.endswith(".") and STEPS[name].version >= 1
-    recipe(corpus, {"step": name})
-    first = process(corpus, Here())
+    recipe(tales, {"step": name})
+    first = process(tales, Here())
     assert first.state == "done" and first.steps[-1].done
     engine = Here()
-    again = process(corpus, engine)
+    again = process(tales, engine)
     assert engine.calls == [] and again.steps[-1].outputs == first.steps[-1].outputs
     # The same work elsewhere, in another order, gives the same bytes.
-    other = corpus / "other"
-    other.mkdir()
-    for number, some in enumerate(TEXTS):
-        write_shard(other, number, some)
+    other = filled(tales / "other")
     recipe(other, {"step": name})
     second = process(other, Here(backwards=True))
     assert [step.outputs for step in second.steps] == [step.outputs for step in first.steps]
+
+
+def test_several_processes_find_the_same_near_duplicates(tales: Path) -> None:
+    steps = [{"step": "similar_documents"}, {"step": "near_duplicates", "memory": 1 << 20}]
+    recipe(tales, *steps)
+    here = process(tales, Here())
+    other = filled(tales / "other")
+    recipe(other, *steps)
+    engine = Processes(2)
+    try:
+        there = process(other, engine)
+    finally:
+        engine.close()
+    similar, near = here.steps[1].report, here.steps[2].report
+    assert (similar["similar"], near["dropped_paragraphs"]) == (2, 3), "or nothing would be compared"
+    assert [step.outputs for step in there.steps] == [step.outputs for step in here.steps]
+
+
+def test_old_shards_are_only_written_anew_if_others_are_to_be_left_out_of_them(tales: Path) -> None:
+    steps = [*USUAL[:-1], {"step": "similar_documents"}, USUAL[-1]]
+    recipe(tales, *steps)
+    process(tales, Here())
+    write_shard(tales, 3, ["eight", "one", tale("newt", "wolf"), f"{WITH_TALES[2][-2]} and more"])
+    run = process(tales, Here())
+    assert {step.name: written(step) for step in run.steps[1:-1]} == {
+        "exact_duplicates": ["found", "found", "found", "made"],
+        "near_duplicates": ["found", "found", "found", "made"],
+        "similar_documents": ["found", "found", "found", "made"],
+    }
+    assert [step.report["documents"] for step in run.steps[1:-1]] == [15, 13, 13]
+    # What comes before is another matter: of two that are the same, the first stays.
+    files = sorted((tales / "docs").iterdir())
+    files[3].rename(files[3].with_name("moved"))
+    for path in reversed(files[:3]):
+        path.rename(path.with_name(f"docs-{int(path.stem[-5:]) + 1:05d}.parquet"))
+    files[3].with_name("moved").rename(files[0])
+    run = process(tales, Here())
+    assert written(run.steps[1]) == ["made", "made", "found", "found"]
+
+
+def written(step: StepRun) -> list[str]:
+    """What became of the pieces that write documents, by shard."""
+    return [piece.state for piece in step.pieces if piece.function.endswith(":leave_out")]
 
 
 def test_of_equal_texts_the_first_in_the_corpus_stays(corpus: Path) -> None:
