@@ -90,6 +90,19 @@ def test_pages_are_chosen_by_their_reason(strict: Path) -> None:
     assert run.steps[-1].report["added"] == list(reasons.values()).count("language")
 
 
+def test_pages_that_cannot_be_read_are_not_added(strict: Path) -> None:
+    before = thresher.open(strict)
+    expected = rows(before, OF_PAGES)
+    configure(strict, Judging(), rejected=True, reasons=["too short"])
+    config = load(strict)
+    (strict / "corpus.toml").write_text(dump(replace(config, read=replace(config.read, deadline=1e-5))))
+    report = process(strict, Here()).steps[-1].report
+    assert rows(processed(strict), OF_PAGES) == expected
+    outcomes = [row["reason"] for row in before.outcomes().to_pylist()]
+    assert report["could_not_be_read"] == len(before) + outcomes.count("too short") > len(before)
+    assert (report["read"], report["dropped"]) == (0, {})
+
+
 def test_what_a_robots_txt_forbids_models_holds_for_pages_that_are_added(strict: Path) -> None:
     configure(strict, Judging(), rejected=True)
     process(strict, Here())

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from batch_corpora import Here, recipe
-from thresher.batch import shards
+from thresher.batch import rereading, shards
 from thresher.batch.paragraphs import left
 from thresher.batch.pieces import Pieces
 from thresher.batch.records import Run
 from thresher.batch.run import Poisoned, process
 from thresher.config import Judging, Reading
+from thresher.engine.local import Readers
+from thresher.engine.nursery import Nursery
 from thresher.judge import judge
 from thresher.page import Page, Reply
 from thresher.read.fingerprint import text_hash
@@ -37,6 +40,7 @@ def html(*paragraphs: str) -> bytes:
     return f"<html><head><title>Obec</title></head><body><article>{inner}</article></body></html>".encode()
 
 
+NAMES = ("A", "DAWDLE", "STALL", "KILL", "B")
 PAGES = {
     "http://a.cz/1": html(*[f"{CZECH} ({n})" for n in range(6)]),
     "http://a.cz/2": html(*[f"{CZECH} [{n}]" for n in range(4)], GERMAN, f"{GERMAN} Und noch mehr davon."),
@@ -44,18 +48,18 @@ PAGES = {
 }
 
 
-def make(directory: Path, *, old_text: str = "") -> list[Page]:
+def make(directory: Path, *, old_text: str = "", pages: Mapping[str, bytes] = PAGES) -> list[Page]:
     """A corpus of these pages as they are read today, the last without its raw page, or with an old text."""
     warc = WarcWriter(directory / "warc", {}, 1 << 30, "thresher", {})
     work = directory / "work" / "docs"
     docs = Segments(work, DOCS, {}, 1 << 40)
-    pages = []
-    for seq, (url, body) in enumerate(PAGES.items()):
+    made = []
+    for seq, (url, body) in enumerate(pages.items()):
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
         reply = Reply(url, 200, head, body, 1_790_000_000.25 + seq, 0.0, "192.0.2.7")
         page = read(reply, "cs", Reading())
-        pages.append(page)
-        raw = warc.add(reply) if seq < 2 else None
+        made.append(page)
+        raw = warc.add(reply) if url != "http://b.cz/3" else None
         verdict = judge(page, "cs", Judging(min_html_bytes=0))
         row = list(document_row(reply, page, verdict, seq=seq, depth=3, raw=raw))
         if old_text:
@@ -69,7 +73,7 @@ def make(directory: Path, *, old_text: str = "") -> list[Page]:
     (stream,) = work.glob("*.arrows")
     (directory / "docs").mkdir()
     seal(stream, stream.stat().st_size, segment_path(directory / "docs", 0, "parquet"))
-    return pages
+    return made
 
 
 def result(directory: Path, run: Run) -> pa.Table:
@@ -94,7 +98,13 @@ def test_pages_read_again_by_the_same_reader_are_the_same(tmp_path: Path) -> Non
     run = process(tmp_path, Here())
     (shard,) = (tmp_path / "docs").glob("*.parquet")
     assert result(tmp_path, run).equals(pa.Table.from_batches(shards.batches(shard)))
-    assert run.steps[-1].report == {"documents": 3, "read": 2, "without_raw_page": 1, "dropped": {}}
+    assert run.steps[-1].report == {
+        "documents": 3,
+        "read": 2,
+        "without_raw_page": 1,
+        "could_not_be_read": 0,
+        "dropped": {},
+    }
 
 
 def test_pages_can_be_read_again_behind_a_step_that_tells_more_of_them(tmp_path: Path) -> None:
@@ -125,6 +135,50 @@ def test_pages_that_are_not_kept_today_are_counted_by_reason(tmp_path: Path) -> 
     run = process(tmp_path, Here())
     assert run.steps[-1].report["dropped"] == {"too short": 2}
     assert result(tmp_path, run)["url"].to_pylist() == ["http://b.cz/3"], "of which there is no raw page"
+
+
+# A reader that is stalled or killed by some pages, once or always, and writes down what it begins to read.
+STUBBORN = """
+import os, signal, sys
+from thresher.engine import worker
+from thresher.read.reader import read
+
+def stubborn(reply, language, settings):
+    log = os.environ["READ_LOG"]
+    is_first = not os.path.exists(log) or reply.url not in open(log).read()
+    print(reply.url, file=open(log, "a"))
+    if b"STALL" in reply.body or (is_first and b"DAWDLE" in reply.body):
+        signal.pause()
+    if b"KILL" in reply.body:
+        os.kill(os.getpid(), 9)
+    return read(reply, language, settings)
+
+worker.main(lambda: stubborn, int(sys.argv[1]))
+"""
+
+
+def test_a_page_that_cannot_be_read_is_tried_alone_and_costs_no_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stubborn(Readers):
+        def __init__(self, settings: Reading, language: str) -> None:
+            super().__init__(settings, language, Nursery(("-c", STUBBORN)))
+
+    monkeypatch.setattr(rereading, "Readers", Stubborn)
+    monkeypatch.setenv("READ_LOG", str(tmp_path / "log"))
+    manners = {f"http://{name}.cz/": html(*[f"{CZECH} {name} {n}" for n in range(6)], name) for name in NAMES}
+    made = make(tmp_path, pages=manners, old_text="As it was.")
+    configure(tmp_path, {"step": "reread"})
+    path = tmp_path / "corpus.toml"
+    path.write_text(f"{path.read_text()}[read]\ndeadline = 2.0\n")
+    run = process(tmp_path, Here())
+    left = [made[0].text, made[1].text, "As it was.", "As it was.", made[4].text]
+    assert result(tmp_path, run)["text"].to_pylist() == left
+    report = run.steps[-1].report
+    assert (report["documents"], report["read"], report["could_not_be_read"]) == (5, 3, 2)
+    assert report["dropped"] == {}
+    order = (tmp_path / "log").read_text().split()
+    assert order[-4:] == [f"http://{name}.cz/" for name in ("DAWDLE", "STALL", "KILL", "KILL")]
 
 
 def test_a_raw_file_that_is_missing_is_told(tmp_path: Path) -> None:
