@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from thresher.batch import shards
+from thresher.batch.archives import must_look
+from thresher.batch.code import must_be_able
 from thresher.config import Judging, Reading
 from thresher.engine.local import IN_FLIGHT, Readers
 from thresher.judge import age, judge
@@ -43,9 +45,18 @@ def run(
     language: str,
     reading: dict[str, Any],
     judging: dict[str, Any],
+    able: str,
     added: bool = False,
+    archives: str = "",
 ) -> dict[str, Any]:
-    """The documents of a shard as they are read today; of pages that were not kept, those that are added now."""
+    """The documents of a shard as they are read today; of pages that were not kept, those that are added now.
+
+    Those who do it must be `able` to read as is expected of them, and see the archives that a shard names.
+    """
+    must_be_able(able)
+    shard, *named = inputs
+    for folder in named:
+        must_look(folder, Path(directory), archives)
     figures: Counter[str] = Counter()
     again = _Again(
         open_corpus(directory),
@@ -57,7 +68,7 @@ def run(
     with asyncio.Runner() as loop:
         loop.run(again.start())
         try:
-            documents = shards.write(out, again.batches(loop, inputs[0], figures))
+            documents = shards.write(out, again.batches(loop, shard, figures))
         finally:
             loop.run(again.close())
     dropped = {name: count for name, count in sorted(figures.items()) if name not in OTHERS}

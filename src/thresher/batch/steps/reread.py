@@ -12,10 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from thresher.batch import sources
-from thresher.batch.code import digest_of_room
-from thresher.batch.pieces import Task, digest_of
+from thresher.batch.archives import NAMED, look
+from thresher.batch.code import PAGES, digest_of_room, means
+from thresher.batch.pieces import Output, Task, digest_of
 from thresher.batch.records import FOLDER
-from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.batch.steps.plans import Parameters, Plan, Stages, Work
+from thresher.store.pages import page_paths
 
 CHOOSE = "thresher.batch.rejected:choose"
 RUN = "thresher.batch.rereading:run"  # a module of its own: reader and engine take a while to load
@@ -40,13 +42,30 @@ def plan(work: Work) -> Plan:
         "reading": msgspec.to_builtins(replace(config.read, processes=1)),
         "judging": msgspec.to_builtins(config.judge),
     }
-    code = (digest_of_room("read"), digest_of_room("judge.py"))
-    where = {"directory": str(work.corpus.directory.resolve())}
-    tasks = [Task(RUN, (shard,), told, code, where) for shard in work.shards]
-    if choosing := _choosing(work, where):
+    able = means(PAGES)
+    code = (able, digest_of_room("judge.py"))
+    directory = {"directory": str(work.corpus.directory.resolve())}
+    where = {**directory, "able": able}
+    tasks = []
+    for shard, archives in zip(work.shards, (yield from _archives(work)), strict=True):
+        if archives:
+            seen = look(archives.path, work.corpus.directory)
+            told_where = {**where, "archives": seen}
+            tasks.append(Task(RUN, (shard, archives), told, (*code, seen), told_where))
+        else:
+            tasks.append(Task(RUN, (shard,), told, code, where))
+    if choosing := _choosing(work, directory):
         chosen = yield choosing
         tasks += [Task(RUN, (pages,), {**told, "added": True}, code, where) for pages in chosen]
     return (yield tasks)
+
+
+def _archives(work: Work) -> Stages[list[Output | None]]:
+    """For each shard the archives that its documents name, if there are any."""
+    if not page_paths(work.corpus.directory):
+        return [None for _ in work.shards]
+    found = yield [Task(NAMED, (shard,)) for shard in work.shards]
+    return [one if one.report["archives"] else None for one in found]
 
 
 def _choosing(work: Work, where: dict[str, str]) -> list[Task]:
