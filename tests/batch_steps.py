@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from thresher.read.fingerprint import text_hash
 
+TEXT = "no function"
+
 
 def shout(documents: pa.Table, *, sign: str = "!") -> pa.Table:
     """Text in capitals."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import thresher
-from batch_corpora import TEXTS, Here, made, recipe, small_corpus, texts, write_shard
+from batch_corpora import TEXTS, Here, made, recipe, small_corpus, texts, told, write_shard
 from thresher.batch import shards
 from thresher.batch.dry import dry_run
 from thresher.batch.near.paragraphs import drop
 from thresher.batch.pieces import Pieces
 from thresher.batch.recipe import USUAL
-from thresher.batch.records import StepRun
+from thresher.batch.records import StepRun, runs
 from thresher.batch.run import Poisoned, process
 from thresher.batch.steps import STEPS
 from thresher.config import ConfigError
@@ -167,11 +168,11 @@ def test_figures_are_those_of_all_shards(corpus: Path) -> None:
     run = process(corpus, Here())
     report = run.steps[-1].report
     assert (report["documents"], report["words"], report["hosts"]) == (9, 9, 3)
-    told = json.loads(
+    figures = json.loads(
         (Pieces(corpus / "runs").path(run.steps[-1].pieces[-1].key) / "statistics.json").read_bytes()
     )
-    assert told["host"] == {"h0.example.cz": 3}
-    assert told["year"] == {"2026": 9}
+    assert figures["host"] == {"h0.example.cz": 3}
+    assert figures["year"] == {"2026": 9}
 
 
 def test_what_is_left_is_indexed_and_the_index_follows(corpus: Path) -> None:
@@ -263,6 +264,21 @@ def test_exact_duplicates_are_known_behind_a_step_that_changes_texts(
         ({"step": "no_such_module:at_all"}, "cannot be imported"),
         ({"step": "batch_steps:at_all"}, "cannot be imported"),
         ({"step": "batch_steps:unversioned"}, r"has no version; write unversioned\.version = 1"),
+        ({"step": "batch_steps:TEXT"}, "is no function; name one: module:function"),
+        ({"step": ".batch_steps:shout"}, "cannot be imported: .*relative import"),
+        (
+            {"step": "batch_steps:cut", "lenght": 5},
+            r"'batch_steps:cut' .*'length'; its parameters are .*length",
+        ),
+        (
+            {"step": "batch_steps:shout", "sing": "?"},
+            "unexpected .*'sing'; its parameters are .*sign: 'str' = '!'",
+        ),
+        (
+            {"step": "batch_steps:shout", "documents": "?"},
+            "'batch_steps:shout' multiple values .*'documents'",
+        ),
+        ({"step": "batch_steps:cut", "length": "long"}, "cannot use length = 'long': Expected `int`"),
     ],
 )
 def test_a_mistake_in_a_recipe_is_told_before_anything_is_done(
@@ -272,6 +288,77 @@ def test_a_mistake_in_a_recipe_is_told_before_anything_is_done(
     with pytest.raises(ConfigError, match=message):
         process(corpus, Here())
     assert not (corpus / "runs").exists()
+
+
+OWN = """
+import pyarrow as pa
+from helper_of_mine import END
+
+def end(documents, *, signs: tuple[str, ...] = ("!",)):
+    import late_helper_of_mine
+    assert isinstance(signs, tuple), "as it asks for"
+    tail = late_helper_of_mine.END + END + "".join(signs)
+    longer = pa.array([text + tail for text in documents["text"].to_pylist()], pa.large_string())
+    return documents.set_column(documents.schema.get_field_index("text"), "text", longer)
+
+end.version = 1
+"""
+
+
+def own(folder: Path, end: str, *, body: str = OWN) -> None:
+    """A module of a user's with a step, and others that it needs."""
+    folder.mkdir(exist_ok=True)
+    (folder / "mine.py").write_text(body)
+    (folder / "helper_of_mine.py").write_text(f"END = {end!r}\n")
+    (folder / "late_helper_of_mine.py").write_text(f"END = {end!r}\n")
+
+
+def test_a_users_own_module_is_found_beside_the_recipe_and_in_the_current_folder(
+    corpus: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    path = list(sys.path)
+    recipe(corpus, {"step": "mine:end", "signs": ["!", "?"]})
+    with pytest.raises(
+        ConfigError, match=f"No module named 'mine'.*its module in {corpus}, {elsewhere} or where"
+    ):
+        process(corpus, Here())
+    own(elsewhere, "there")
+    code, _, err = told("process", corpus, "--processes", 1)
+    assert code == 0, err
+    assert texts(corpus, runs(corpus)[-1])[0][0] == "onetherethere!?"
+    # The one beside the recipe comes first, and that of another corpus is not taken for it.
+    other = small_corpus(tmp_path_factory.mktemp("other"))
+    own(other, "other")
+    for directory, end in ((other, "other"), (corpus, "there")):
+        recipe(directory, {"step": "mine:end", "signs": []})
+        assert texts(directory, process(directory, Here()))[0][0] == f"one{end}{end}"
+    assert sys.path == path
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("def end(:", r"SyntaxError in .*mine\.py, line 1: "),
+        ("\nend = begin", r"NameError in .*mine\.py, line 2: name 'begin' is not defined"),
+        ("import helper_of_mine\nimport no_such_helper", r"ModuleNotFoundError in .*mine\.py, line 2: "),
+        (
+            "from helper_of_mine import START",
+            r"ImportError in .*mine\.py, line 1: cannot import name 'START'",
+        ),
+        ("raise SystemExit(3)", r"SystemExit in .*mine\.py, line 1: 3"),
+        ("import json\njson.loads('{')", r"JSONDecodeError in .*mine\.py, line 2: Expecting"),
+    ],
+)
+def test_what_is_wrong_in_a_users_own_module_is_told_with_its_line(
+    corpus: Path, body: str, message: str
+) -> None:
+    own(corpus, "", body=body)
+    recipe(corpus, {"step": "mine:end"})
+    with pytest.raises(ConfigError, match=rf"corpus\.toml: process 1: .*{message}"):
+        process(corpus, Here())
+    assert told("process", corpus)[0] == 2
 
 
 def test_a_step_that_gives_no_table_is_told(corpus: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from thresher.batch.steps import STEPS, own
 from thresher.batch.steps.plans import Step
+from thresher.batch.users import folders_of
 from thresher.config import Config, ConfigError
 
 # Where corpus.toml has none.
@@ -26,18 +29,23 @@ class Chosen(NamedTuple):
     parameters: Any
 
 
-def recipe(config: Config) -> list[Chosen]:
-    """The steps of a corpus, in order; what is wrong with one is told."""
-    return [_chosen(dict(entry), number) for number, entry in enumerate(config.process or USUAL, 1)]
+def recipe(config: Config, directory: Path) -> list[Chosen]:
+    """The steps of a corpus in a directory, in order; what is wrong with one is told."""
+    folders = folders_of(directory)
+    entries = enumerate(config.process or USUAL, 1)
+    return [_chosen(dict(entry), number, folders) for number, entry in entries]
 
 
-def _chosen(entry: dict[str, Any], number: int) -> Chosen:
+def _chosen(entry: dict[str, Any], number: int, folders: Sequence[str]) -> Chosen:
     where = f"corpus.toml: process {number}"
     name = entry.pop("step", "")
     if not isinstance(name, str) or not name:
         raise ConfigError(f'{where} has no step; write step = "NAME", one of {", ".join(STEPS)}')
     if ":" in name:
-        return Chosen(Step(name, own.found(name).version, own.plan(name), dict), entry)  # type: ignore
+        try:
+            return Chosen(own.step(name, folders, entry), entry)
+        except ConfigError as fault:
+            raise ConfigError(f"{where}: {fault}") from None
     if name not in STEPS:
         near = difflib.get_close_matches(name, STEPS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(STEPS)}, or module:function"
