@@ -161,6 +161,18 @@ def test_a_state_that_is_gone_is_told(strict: Path) -> None:
         process(strict, Here())
 
 
+def test_a_reason_that_is_misspelt_is_told(strict: Path) -> None:
+    configure(strict, Judging(), rejected=True, reasons=["langauge"])
+    with pytest.raises(
+        ConfigError, match=r"reread: .*'langauge'; did you mean 'language'\? There are .*too short"
+    ):
+        process(strict, Here())
+    # Others are no mistake: there may be no such page.
+    for reason in ("language share", "too many bytes of language", "reader stalled", "too old"):
+        configure(strict, Judging(), rejected=True, reasons=[reason])
+        assert process(strict, Here()).steps[-1].report["added"] == 0
+
+
 def test_reasons_alone_choose_nothing_which_is_told(strict: Path) -> None:
     configure(strict, Judging(), reasons=["language"])
     with pytest.raises(ConfigError, match=r"reread: .*add rejected = true"):

@@ -163,6 +163,13 @@ def test_documents_are_filtered_and_each_reason_is_counted(corpus: Path) -> None
     assert run.steps[-1].report == {"documents": 4, "dropped": {"badness": 2, "host": 3}}
 
 
+@pytest.mark.parametrize("step", ["filter", "paragraph_language"])
+def test_languages_may_have_the_codes_that_a_crawl_takes(corpus: Path, step: str) -> None:
+    recipe(corpus, {"step": step, "languages": ["ces"]})
+    run = process(corpus, Here())
+    assert (run.steps[-1].parameters["languages"], run.steps[-1].report["documents"]) == (["cs"], 9)
+
+
 def test_figures_are_those_of_all_shards(corpus: Path) -> None:
     recipe(corpus, {"step": "statistics", "most": 1})
     run = process(corpus, Here())
@@ -261,6 +268,22 @@ def test_exact_duplicates_are_known_behind_a_step_that_changes_texts(
         ({"max_badness": 3}, 'has no step; write step = "NAME"'),
         ({"step": "filter", "max_badnes": 3}, "unknown field.*its parameters are languages"),
         ({"step": "filter", "min_language_share": 3}, "filter: .*<= 1"),
+        (
+            {"step": "filter", "languages": ["cs", "czech"]},
+            r"filter: unknown language 'czech'; did you mean cs",
+        ),
+        (
+            {"step": "paragraph_language", "languages": ["czech"]},
+            "1, paragraph_language: unknown language 'czech'",
+        ),
+        (
+            {"step": "index", "order": "qualty"},
+            "order = 'qualty' is none; there are quality, authority, recency",
+        ),
+        (
+            {"step": "index", "annotator": "plian"},
+            "index: there is no annotator 'plian'; there are plain",
+        ),
         ({"step": "no_such_module:at_all"}, "cannot be imported"),
         ({"step": "batch_steps:at_all"}, "cannot be imported"),
         ({"step": "batch_steps:unversioned"}, r"has no version; write unversioned\.version = 1"),

@@ -27,7 +27,7 @@ class WouldRun(NamedTuple):
 def dry_run(directory: Path, *, last_step: str = "") -> list[WouldRun]:
     """What would be run first; what builds on it can only be told when it is there, so it is not listed."""
     corpus = corpora.open(directory)
-    chosen = until(recipe(corpus.config, directory), last_step)
+    chosen = until(recipe(corpus), last_step)
     (directory / FOLDER).mkdir(exist_ok=True)
     earlier = records.runs(directory)
     planner = _Planner(directory / FOLDER, earlier[-1] if earlier else None)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +10,8 @@ import msgspec
 from thresher.batch.steps import STEPS, own
 from thresher.batch.steps.plans import Step
 from thresher.batch.users import folders_of
-from thresher.config import Config, ConfigError
+from thresher.config import ConfigError
+from thresher.store.corpus import Corpus
 
 # Where corpus.toml has none.
 USUAL: tuple[dict[str, Any], ...] = (
@@ -29,21 +28,20 @@ class Chosen(NamedTuple):
     parameters: Any
 
 
-def recipe(config: Config, directory: Path) -> list[Chosen]:
-    """The steps of a corpus in a directory, in order; what is wrong with one is told."""
-    folders = folders_of(directory)
-    entries = enumerate(config.process or USUAL, 1)
-    return [_chosen(dict(entry), number, folders) for number, entry in entries]
+def recipe(corpus: Corpus) -> list[Chosen]:
+    """The steps of a corpus, in order; what is wrong with one is told."""
+    entries = enumerate(corpus.config.process or USUAL, 1)
+    return [_chosen(dict(entry), number, corpus) for number, entry in entries]
 
 
-def _chosen(entry: dict[str, Any], number: int, folders: Sequence[str]) -> Chosen:
+def _chosen(entry: dict[str, Any], number: int, corpus: Corpus) -> Chosen:
     where = f"corpus.toml: process {number}"
     name = entry.pop("step", "")
     if not isinstance(name, str) or not name:
         raise ConfigError(f'{where} has no step; write step = "NAME", one of {", ".join(STEPS)}')
     if ":" in name:
         try:
-            return Chosen(own.step(name, folders, entry), entry)
+            return Chosen(own.step(name, folders_of(corpus.directory), entry), entry)
         except ConfigError as fault:
             raise ConfigError(f"{where}: {fault}") from None
     if name not in STEPS:
@@ -52,7 +50,10 @@ def _chosen(entry: dict[str, Any], number: int, folders: Sequence[str]) -> Chose
         raise ConfigError(f"{where}: there is no step {name!r}; {hint}")
     step = STEPS[name]
     try:
-        return Chosen(step, msgspec.convert(entry, step.parameters))
+        asked = msgspec.convert(entry, step.parameters)
+        return Chosen(step, asked.ready_for(corpus))
     except msgspec.ValidationError as fault:
         known = ", ".join(field.name for field in msgspec.structs.fields(step.parameters)) or "none"
         raise ConfigError(f"{where}, {name}: {fault}; its parameters are {known}") from None
+    except ConfigError as fault:
+        raise ConfigError(f"{where}, {name}: {fault}") from None

@@ -76,7 +76,7 @@ def process(
     takes longer than a deadline, in seconds, has failed.
     """
     corpus = corpora.open(directory)
-    chosen = until(recipe(corpus.config, directory), last_step)
+    chosen = until(recipe(corpus), last_step)
     with locked(directory) as folder:
         earlier = records.runs(directory)
         run = Run(earlier[-1].number + 1 if earlier else 1, time.time(), engine_name)

@@ -7,13 +7,16 @@ the index is as it left it.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 from thresher.batch.pieces import Task
 from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.store.corpus import Corpus
 
 _WORK = "thresher.batch.indexing"  # a module of its own: annotators and the index take a while to load
 IS_CURRENT = "thresher.batch.steps.indexing:is_current"
 MANIFEST = "manifest.json"
+ORDERS = ("quality", "authority", "recency", "length", "input")  # the last: as documents came
 WRITTEN = "written"  # when the manifest was, in nanoseconds
 
 
@@ -24,6 +27,17 @@ class Indexing(Parameters, frozen=True):
     order: str = "quality"
     lowercase: bool = True
     opted_out: bool = False
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise ValueError(f"order = {self.order!r} is none; there are {', '.join(ORDERS)}")
+
+    def ready_for(self, corpus: Corpus, /) -> Self:
+        from thresher.annotate.annotators import version_of
+
+        if self.annotator:
+            version_of(corpus.config.language, self.annotator)
+        return self
 
 
 def plan(work: Work) -> Plan:

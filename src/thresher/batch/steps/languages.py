@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from thresher.batch import shards
 from thresher.batch.code import LANGUAGES, means, must_be_able
 from thresher.batch.paragraphs import left, paragraphs
 from thresher.batch.pieces import Task
-from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.batch.steps.plans import Parameters, Plan, Work, codes
+from thresher.store.corpus import Corpus
 
 RUN = "thresher.batch.steps.languages:run"
 
@@ -22,6 +24,9 @@ class Languages(Parameters, frozen=True):
     """Codes of the languages that stay; none: that of the corpus, or, if it has none, of each document."""
 
     languages: tuple[str, ...] = ()
+
+    def ready_for(self, _: Corpus, /) -> Self:
+        return replace(self, languages=codes(self.languages)) if self.languages else self
 
 
 def plan(work: Work) -> Plan:

@@ -6,7 +6,10 @@ pages that were not kept are chosen anew after each commit, which takes little, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Self
 
 import msgspec
 from msgspec.structs import replace
@@ -17,8 +20,11 @@ from thresher.batch.code import PAGES, digest_of_room, means
 from thresher.batch.pieces import Output, Task, digest_of
 from thresher.batch.records import FOLDER
 from thresher.batch.steps.plans import Parameters, Plan, Stages, Work
+from thresher.config import ConfigError
+from thresher.store.corpus import Corpus, CorpusError
 from thresher.store.pages import page_paths
 
+MISSPELT = 0.87  # likeness of a name and what may be meant by it; of two that there are, it is less
 CHOOSE = "thresher.batch.rejected:choose"
 RUN = "thresher.batch.rereading:run"  # a module of its own: reader and engine take a while to load
 
@@ -32,6 +38,31 @@ class Reread(Parameters, frozen=True):
     def __post_init__(self) -> None:
         if self.reasons and not self.rejected:
             raise ValueError("reasons choose among pages that were not kept; add rejected = true")
+
+    def ready_for(self, corpus: Corpus, /) -> Self:
+        known = _reasons(corpus) if self.reasons else {}
+        for reason in self.reasons:
+            if reason not in known and (meant := _nearly(reason, known)):
+                raise ConfigError(
+                    f"no page was left out for the reason {reason!r}; did you mean {meant!r}? There are "
+                    f"{', '.join(sorted(known))}"
+                )
+        return self
+
+
+def _reasons(corpus: Corpus) -> dict[str, int]:
+    """Why pages were not kept, and how many for each reason."""
+    try:
+        found: dict[str, int] = corpus.stats()["pages"]["rejected"]
+    except CorpusError:  # nothing was crawled: there are no figures
+        return {}
+    return found
+
+
+def _nearly(reason: str, known: Iterable[str]) -> str:
+    """The reason that was meant, or "": it may be one for which no page was left out."""
+    names = {name.casefold(): name for name in known}
+    return next((names[one] for one in get_close_matches(reason.casefold(), names, 1, MISSPELT)), "")
 
 
 def plan(work: Work) -> Plan:
