@@ -10,11 +10,58 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from thresher.read.fingerprint import text_hash
+
+TEXT = "no function"
+
 
 def shout(documents: pa.Table, *, sign: str = "!") -> pa.Table:
     """Text in capitals."""
     loud = pa.array([text.upper() + sign for text in documents["text"].to_pylist()], pa.large_string())
     return documents.set_column(documents.schema.get_field_index("text"), "text", loud)
+
+
+def headed(documents: pa.Table, *, heading: str) -> pa.Table:
+    """A line above each text; of full paragraphs, which tell documents apart, none is another one."""
+    longer = pa.array([f"{heading}\n{text}" for text in documents["text"].to_pylist()], pa.large_string())
+    return documents.set_column(documents.schema.get_field_index("text"), "text", longer)
+
+
+def valued(documents: pa.Table, *, badness: float) -> pa.Table:
+    """Documents of one badness, but for the first, which is good."""
+    values = pa.array([0.0, *[badness] * (documents.num_rows - 1)])
+    return documents.set_column(documents.schema.get_field_index("badness"), "badness", values)
+
+
+def dated(documents: pa.Table, *, year: str) -> pa.Table:
+    """Documents that were all published in a year."""
+    years = pa.array([year] * documents.num_rows)
+    return documents.set_column(documents.schema.get_field_index("published"), "published", years)
+
+
+def doubled(documents: pa.Table) -> pa.Table:
+    """All of them twice."""
+    return pa.concat_tables([documents, documents])
+
+
+def hashed(documents: pa.Table) -> pa.Table:
+    """Documents with the hashes of their texts, as a crawl has them."""
+    hashes = pa.array([text_hash(text.split("\n")).hex() for text in documents["text"].to_pylist()])
+    return documents.set_column(documents.schema.get_field_index("text_hash"), "text_hash", hashes)
+
+
+def cut(documents: pa.Table, *, length: int) -> pa.Table:
+    """Texts up to a length."""
+    place = documents.schema.get_field_index("text")
+    return documents.set_column(place, "text", pc.utf8_slice_codeunits(documents["text"], 0, length))
+
+
+def split(documents: pa.Table) -> pa.Table:
+    """A document of each paragraph."""
+    rows = [
+        {**row, "text": paragraph} for row in documents.to_pylist() for paragraph in row["text"].split("\n")
+    ]
+    return pa.Table.from_pylist(rows, documents.schema)
 
 
 def same(documents: pa.Table) -> pa.Table:
@@ -71,5 +118,28 @@ def unversioned(documents: pa.Table) -> pa.Table:
     return documents
 
 
-for function in (shout, same, backwards, poison, deadly_once, deadly_to_its_node_once, needs_room, no_table):
+def spelt(paragraph: str) -> list[list[tuple[str, str]]]:
+    """An annotator: words, and how they are spelt where they do not begin a sentence."""
+    return [[(word, word.lower()) for word in paragraph.split()]]
+
+
+spelt.attributes = ("word", "lemma")
+
+for function in (
+    shout,
+    headed,
+    valued,
+    dated,
+    doubled,
+    hashed,
+    cut,
+    split,
+    same,
+    backwards,
+    poison,
+    deadly_once,
+    deadly_to_its_node_once,
+    needs_room,
+    no_table,
+):
     function.version = 1

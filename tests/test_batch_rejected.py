@@ -90,6 +90,19 @@ def test_pages_are_chosen_by_their_reason(strict: Path) -> None:
     assert run.steps[-1].report["added"] == list(reasons.values()).count("language")
 
 
+def test_pages_that_cannot_be_read_are_not_added(strict: Path) -> None:
+    before = thresher.open(strict)
+    expected = rows(before, OF_PAGES)
+    configure(strict, Judging(), rejected=True, reasons=["too short"])
+    config = load(strict)
+    (strict / "corpus.toml").write_text(dump(replace(config, read=replace(config.read, deadline=1e-5))))
+    report = process(strict, Here()).steps[-1].report
+    assert rows(processed(strict), OF_PAGES) == expected
+    outcomes = [row["reason"] for row in before.outcomes().to_pylist()]
+    assert report["could_not_be_read"] == len(before) + outcomes.count("too short") > len(before)
+    assert (report["read"], report["dropped"]) == (0, {})
+
+
 def test_what_a_robots_txt_forbids_models_holds_for_pages_that_are_added(strict: Path) -> None:
     configure(strict, Judging(), rejected=True)
     process(strict, Here())
@@ -146,6 +159,18 @@ def test_a_state_that_is_gone_is_told(strict: Path) -> None:
     shutil.rmtree(strict / "state")
     with pytest.raises(Poisoned, match=r"state is gone, and with it what robots\.txt files said"):
         process(strict, Here())
+
+
+def test_a_reason_that_is_misspelt_is_told(strict: Path) -> None:
+    configure(strict, Judging(), rejected=True, reasons=["langauge"])
+    with pytest.raises(
+        ConfigError, match=r"reread: .*'langauge'; did you mean 'language'\? There are .*too short"
+    ):
+        process(strict, Here())
+    # Others are no mistake: there may be no such page.
+    for reason in ("language share", "too many bytes of language", "reader stalled", "too old"):
+        configure(strict, Judging(), rejected=True, reasons=[reason])
+        assert process(strict, Here()).steps[-1].report["added"] == 0
 
 
 def test_reasons_alone_choose_nothing_which_is_told(strict: Path) -> None:

@@ -351,7 +351,7 @@ def test_the_commands_process_tell_and_collect(corpus: Path) -> None:
     assert code == 0 and json.loads(out)[0]["step"] == "exact_duplicates"
     code, out, err = told("process", corpus, "--json", "--processes", 1)
     assert code == 0 and json.loads(out)["state"] == "done"
-    assert "exact_duplicates: 14 pieces made, 0 there; documents 7, duplicates 2" in err
+    assert "exact_duplicates: 17 pieces made, 0 there; documents 7, duplicates 2" in err
     code, out, err = told("process", corpus)
     assert "run 2: 0 pieces made" in err
     code, out, err = told("process", corpus, "--status", "--json")

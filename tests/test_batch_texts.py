@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 
-from batch_corpora import Here, recipe
-from thresher.batch import shards
+from archives import packed, page, response
+from batch_corpora import Here, made, recipe
+from thresher.batch import rereading, shards
 from thresher.batch.paragraphs import left
 from thresher.batch.pieces import Pieces
 from thresher.batch.records import Run
 from thresher.batch.run import Poisoned, process
 from thresher.config import Judging, Reading
+from thresher.engine.calls import Call, Ended
+from thresher.engine.imports import import_files
+from thresher.engine.local import Readers
+from thresher.engine.nursery import Nursery
 from thresher.judge import judge
 from thresher.page import Page, Reply
 from thresher.read.fingerprint import text_hash
 from thresher.read.reader import read
+from thresher.read.training import train
 from thresher.store.segments import Segments, seal, segment_path
 from thresher.store.tables import DOCS, document_row
 from thresher.store.warc import WarcWriter
@@ -37,6 +46,7 @@ def html(*paragraphs: str) -> bytes:
     return f"<html><head><title>Obec</title></head><body><article>{inner}</article></body></html>".encode()
 
 
+NAMES = ("A", "DAWDLE", "STALL", "KILL", "B")
 PAGES = {
     "http://a.cz/1": html(*[f"{CZECH} ({n})" for n in range(6)]),
     "http://a.cz/2": html(*[f"{CZECH} [{n}]" for n in range(4)], GERMAN, f"{GERMAN} Und noch mehr davon."),
@@ -44,18 +54,18 @@ PAGES = {
 }
 
 
-def make(directory: Path, *, old_text: str = "") -> list[Page]:
+def make(directory: Path, *, old_text: str = "", pages: Mapping[str, bytes] = PAGES) -> list[Page]:
     """A corpus of these pages as they are read today, the last without its raw page, or with an old text."""
     warc = WarcWriter(directory / "warc", {}, 1 << 30, "thresher", {})
     work = directory / "work" / "docs"
     docs = Segments(work, DOCS, {}, 1 << 40)
-    pages = []
-    for seq, (url, body) in enumerate(PAGES.items()):
+    read_so = []
+    for seq, (url, body) in enumerate(pages.items()):
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
         reply = Reply(url, 200, head, body, 1_790_000_000.25 + seq, 0.0, "192.0.2.7")
         page = read(reply, "cs", Reading())
-        pages.append(page)
-        raw = warc.add(reply) if seq < 2 else None
+        read_so.append(page)
+        raw = warc.add(reply) if url != "http://b.cz/3" else None
         verdict = judge(page, "cs", Judging(min_html_bytes=0))
         row = list(document_row(reply, page, verdict, seq=seq, depth=3, raw=raw))
         if old_text:
@@ -69,7 +79,7 @@ def make(directory: Path, *, old_text: str = "") -> list[Page]:
     (stream,) = work.glob("*.arrows")
     (directory / "docs").mkdir()
     seal(stream, stream.stat().st_size, segment_path(directory / "docs", 0, "parquet"))
-    return pages
+    return read_so
 
 
 def result(directory: Path, run: Run) -> pa.Table:
@@ -94,7 +104,13 @@ def test_pages_read_again_by_the_same_reader_are_the_same(tmp_path: Path) -> Non
     run = process(tmp_path, Here())
     (shard,) = (tmp_path / "docs").glob("*.parquet")
     assert result(tmp_path, run).equals(pa.Table.from_batches(shards.batches(shard)))
-    assert run.steps[-1].report == {"documents": 3, "read": 2, "without_raw_page": 1, "dropped": {}}
+    assert run.steps[-1].report == {
+        "documents": 3,
+        "read": 2,
+        "without_raw_page": 1,
+        "could_not_be_read": 0,
+        "dropped": {},
+    }
 
 
 def test_pages_can_be_read_again_behind_a_step_that_tells_more_of_them(tmp_path: Path) -> None:
@@ -125,6 +141,150 @@ def test_pages_that_are_not_kept_today_are_counted_by_reason(tmp_path: Path) -> 
     run = process(tmp_path, Here())
     assert run.steps[-1].report["dropped"] == {"too short": 2}
     assert result(tmp_path, run)["url"].to_pylist() == ["http://b.cz/3"], "of which there is no raw page"
+
+
+# A reader that is stalled or killed by some pages, once or always, and writes down what it begins to read.
+STUBBORN = """
+import os, signal, sys
+from thresher.engine import worker
+from thresher.read.reader import read
+from thresher.read.training import train
+
+def stubborn(reply, language, settings):
+    log = os.environ["READ_LOG"]
+    is_first = not os.path.exists(log) or reply.url not in open(log).read()
+    print(reply.url, file=open(log, "a"))
+    if b"STALL" in reply.body or (is_first and b"DAWDLE" in reply.body):
+        signal.pause()
+    if b"KILL" in reply.body:
+        os.kill(os.getpid(), 9)
+    return read(reply, language, settings)
+
+worker.main(lambda: stubborn, int(sys.argv[1]))
+"""
+
+
+def test_a_page_that_cannot_be_read_is_tried_alone_and_costs_no_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stubborn(Readers):
+        def __init__(self, settings: Reading, language: str) -> None:
+            super().__init__(settings, language, Nursery(("-c", STUBBORN)))
+
+    monkeypatch.setattr(rereading, "Readers", Stubborn)
+    monkeypatch.setenv("READ_LOG", str(tmp_path / "log"))
+    manners = {f"http://{name}.cz/": html(*[f"{CZECH} {name} {n}" for n in range(6)], name) for name in NAMES}
+    now = make(tmp_path, pages=manners, old_text="As it was.")
+    configure(tmp_path, {"step": "reread"})
+    path = tmp_path / "corpus.toml"
+    path.write_text(f"{path.read_text()}[read]\ndeadline = 2.0\n")
+    run = process(tmp_path, Here())
+    left = [now[0].text, now[1].text, "As it was.", "As it was.", now[4].text]
+    assert result(tmp_path, run)["text"].to_pylist() == left
+    report = run.steps[-1].report
+    assert (report["documents"], report["read"], report["could_not_be_read"]) == (5, 3, 2)
+    assert report["dropped"] == {}
+    order = (tmp_path / "log").read_text().split()
+    assert order[-4:] == [f"http://{name}.cz/" for name in ("DAWDLE", "STALL", "KILL", "KILL")]
+
+
+class Elsewhere(Here):
+    """A machine that has other languages, trained by somebody else."""
+
+    def __init__(self, languages: Path) -> None:
+        super().__init__()
+        self._languages = languages
+
+    def run(self, calls: list[Call]) -> Iterator[Ended]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("THRESHER_LANGUAGES", str(self._languages))
+            yield from super().run(calls)
+
+
+@pytest.mark.parametrize("step", ["reread", "paragraph_language"])
+def test_pages_are_read_anew_by_who_knows_another_language(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    for name in ("mine", "theirs"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("THRESHER_LANGUAGES", str(tmp_path / "mine"))
+    corpus = tmp_path / "corpus"
+    make(corpus)
+    configure(corpus, {"step": step})
+    assert made(process(corpus, Here())) == {step: 1}
+    words = [
+        f"{first}{second}ka" for first in ("ma", "lo", "ki", "tu") for second in ("re", "na", "vo", "sy")
+    ]
+    (tmp_path / "mine" / "qaa.language").write_bytes(
+        msgspec.msgpack.encode(
+            train("qaa", "\n".join(" ".join(words[n:] + words[:n]) for n in range(16)) * 20)
+        )
+    )
+    with pytest.raises(
+        Poisoned, match="reads otherwise than the machine that began the run: it has other train"
+    ):
+        process(corpus, Elsewhere(tmp_path / "theirs"))
+    assert made(process(corpus, Here(), retry_failed=True)) == {step: 1}
+    assert made(process(corpus, Here())) == {}
+
+
+@pytest.mark.parametrize("step", ["reread", "paragraph_language"])
+def test_pages_are_read_anew_with_another_version_of_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    make(tmp_path)
+    configure(tmp_path, {"step": step})
+    process(tmp_path, Here())
+    newer = tmp_path / "newer" / "pycld2-9.9.dist-info"
+    newer.mkdir(parents=True)
+    (newer / "METADATA").write_text("Metadata-Version: 2.1\nName: pycld2\nVersion: 9.9\n")
+    monkeypatch.syspath_prepend(newer.parent)
+    assert made(process(tmp_path, Here())) == {step: 1}
+
+
+def test_pages_of_an_archive_are_read_again_when_it_is_back(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        archive = tmp_path / f"{name}.warc.gz"
+        archive.write_bytes(packed(response(f"http://{name}.uk/1", page(ord(name)))))
+        import_files(tmp_path / "corpus", [archive], language="en")
+    corpus = tmp_path / "corpus"
+    path = corpus / "corpus.toml"
+    path.write_text(path.read_text() + '[[process]]\nstep = "reread"\n')
+    away = (tmp_path / "b.warc.gz").rename(tmp_path / "away")
+    assert process(corpus, Here()).steps[-1].report["without_raw_page"] == 1
+    (corpus / "archives").mkdir()
+    away.rename(corpus / "archives" / "b.warc.gz")
+    run = process(corpus, Here())
+    assert (made(run), run.steps[-1].report["without_raw_page"]) == ({"reread": 1}, 0)
+    assert made(process(corpus, Here())) == {}
+    shutil.copy2(corpus / "archives" / "b.warc.gz", tmp_path / "b.warc.gz")
+    assert made(process(corpus, Here())) == {}, "wherever it is"
+
+
+class Removing(Here):
+    """A machine that does not see an archive."""
+
+    def __init__(self, archive: Path) -> None:
+        super().__init__()
+        self._archive = archive
+
+    def run(self, calls: list[Call]) -> Iterator[Ended]:
+        if calls[0].arguments["function"].endswith("rereading:run"):
+            self._archive.unlink(missing_ok=True)
+        yield from super().run(calls)
+
+
+def test_a_machine_that_does_not_see_an_archive_says_so(tmp_path: Path) -> None:
+    archive = tmp_path / "a.warc.gz"
+    archive.write_bytes(packed(response("http://a.uk/1", page(1))))
+    corpus = tmp_path / "corpus"
+    import_files(corpus, [archive], language="en")
+    path = corpus / "corpus.toml"
+    path.write_text(path.read_text() + '[[process]]\nstep = "reread"\n')
+    with pytest.raises(
+        Poisoned, match=r"archives that imported pages came with do not look on .* as they did"
+    ):
+        process(corpus, Removing(archive))
 
 
 def test_a_raw_file_that_is_missing_is_told(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def test_any_text_survives_corpus_toml(contact: str, hosts: tuple[str, ...], del
         ('[polite]\ndelay = "fast"', "try delay = 5.0"),
         ("polite = 3", "polite = 3 cannot be used"),
         ("[policy]\nname = 'dfs'", "policy.name"),
+        ('[process]\nstep = "filter"', "write [[process]] and below it step ="),
         ("[scope]\ninclude = ['(']", "not a regular expression"),
         ("[polite", "is not TOML"),
         ("schema = 99", "newer thresher"),

@@ -318,6 +318,8 @@ def _explain(fault: msgspec.ValidationError, table: Mapping[str, Any], where: st
     if not names:
         return f"{where}: {message}"
     example = "" if isinstance(default, Section) else f"; try {names[-1]} = {_toml(default)}"
+    if names == ["process"]:
+        example = '; write [[process]] and below it step = "NAME", for each step anew'
     return f"{where}: {'.'.join(names)} = {_toml(value)} cannot be used: {message}{example}"
 
 

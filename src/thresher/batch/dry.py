@@ -30,7 +30,7 @@ def dry_run(directory: Path, *, last_step: str = "") -> list[WouldRun]:
     """What would be run first; what builds on it can only be told when it is there, so it is not listed."""
     directory = directory.absolute()
     corpus = corpora.open(directory)
-    chosen = until(recipe(corpus.config), last_step)
+    chosen = until(recipe(corpus), last_step)
     (directory / FOLDER).mkdir(exist_ok=True)
     planner = _Planner(directory / FOLDER, records.last(directory))
     with contextlib.suppress(_Unknown):

@@ -18,6 +18,14 @@ def paragraphs(text: str | None) -> list[str]:
     return text.split("\n") if text else []
 
 
+def told(text: str | None) -> dict[str, Any]:
+    """The columns that depend on a text alone, as a crawl tells them."""
+    return {
+        "text_bytes": len((text or "").encode("utf-8", "replace")),
+        "text_hash": text_hash(paragraphs(text)).hex(),
+    }
+
+
 def missing(before: Sequence[str], after: Sequence[str]) -> list[int] | None:
     """Which paragraphs are not there any more; None if others are there instead."""
     rest = iter(after)
@@ -48,8 +56,7 @@ def _with(row: Mapping[str, Any], flags: Flags) -> dict[str, Any]:
     return {
         **row,
         "text": text,
-        "text_bytes": len(text.encode("utf-8", "replace")),
-        "text_hash": text_hash(kept).hex(),
+        **told(text),
         "paragraphs": _blocks(row["paragraphs"] or [], every, flags),
     }
 

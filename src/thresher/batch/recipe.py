@@ -9,7 +9,9 @@ import msgspec
 
 from thresher.batch.steps import STEPS, own
 from thresher.batch.steps.plans import Step
-from thresher.config import Config, ConfigError
+from thresher.batch.users import folders_of
+from thresher.config import ConfigError
+from thresher.store.corpus import Corpus
 
 # Where corpus.toml has none.
 USUAL: tuple[dict[str, Any], ...] = (
@@ -26,25 +28,32 @@ class Chosen(NamedTuple):
     parameters: Any
 
 
-def recipe(config: Config) -> list[Chosen]:
+def recipe(corpus: Corpus) -> list[Chosen]:
     """The steps of a corpus, in order; what is wrong with one is told."""
-    return [_chosen(dict(entry), number) for number, entry in enumerate(config.process or USUAL, 1)]
+    entries = enumerate(corpus.config.process or USUAL, 1)
+    return [_chosen(dict(entry), number, corpus) for number, entry in entries]
 
 
-def _chosen(entry: dict[str, Any], number: int) -> Chosen:
+def _chosen(entry: dict[str, Any], number: int, corpus: Corpus) -> Chosen:
     where = f"corpus.toml: process {number}"
     name = entry.pop("step", "")
     if not isinstance(name, str) or not name:
         raise ConfigError(f'{where} has no step; write step = "NAME", one of {", ".join(STEPS)}')
     if ":" in name:
-        return Chosen(Step(name, own.found(name).version, own.plan(name), dict), entry)  # type: ignore
+        try:
+            return Chosen(own.step(name, folders_of(corpus.directory), entry), entry)
+        except ConfigError as fault:
+            raise ConfigError(f"{where}: {fault}") from None
     if name not in STEPS:
         near = difflib.get_close_matches(name, STEPS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(STEPS)}, or module:function"
         raise ConfigError(f"{where}: there is no step {name!r}; {hint}")
     step = STEPS[name]
     try:
-        return Chosen(step, msgspec.convert(entry, step.parameters))
+        asked = msgspec.convert(entry, step.parameters)
+        return Chosen(step, asked.ready_for(corpus))
     except msgspec.ValidationError as fault:
         known = ", ".join(field.name for field in msgspec.structs.fields(step.parameters)) or "none"
         raise ConfigError(f"{where}, {name}: {fault}; its parameters are {known}") from None
+    except ConfigError as fault:
+        raise ConfigError(f"{where}, {name}: {fault}") from None

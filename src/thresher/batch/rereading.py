@@ -1,4 +1,8 @@
-"""Raw pages read again, and judged again, in a process that may stall or die: the work of the step `reread`."""
+"""Raw pages read again, and judged again, in a process that may stall or die: the work of the step `reread`.
+
+Whether a page stalls its reader also depends on what else the machine is doing. So one that does is read once more
+when all others are through; that it cannot be read is no verdict, and a document stays as it was.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from thresher.batch import shards
+from thresher.batch.archives import must_look
+from thresher.batch.code import must_be_able
 from thresher.config import Judging, Reading
 from thresher.engine.local import IN_FLIGHT, Readers
 from thresher.judge import age, judge
@@ -26,6 +32,10 @@ from thresher.store.tables import DOCS, document_row
 
 Row = dict[str, Any]
 
+# What a page is not to blame for alone: others are on the machine, and have been in the memory of its reader.
+PASSING = ("reader stalled", "reader died", "out of memory")
+OTHERS = ("read", "without raw page", "could not be read")  # figures that are no reasons to drop a document
+
 
 def run(
     out: Path,
@@ -35,34 +45,44 @@ def run(
     language: str,
     reading: dict[str, Any],
     judging: dict[str, Any],
+    able: str,
     added: bool = False,
+    archives: str = "",
 ) -> dict[str, Any]:
-    """The documents of a shard as they are read today; of pages that were not kept, those that are added now."""
+    """The documents of a shard as they are read today; of pages that were not kept, those that are added now.
+
+    Those who do it must be `able` to read as is expected of them, and see the archives that a shard names.
+    """
+    must_be_able(able)
+    shard, *named = inputs
+    for folder in named:
+        must_look(folder, Path(directory), archives)
     figures: Counter[str] = Counter()
     again = _Again(
         open_corpus(directory),
         language,
         msgspec.convert(reading, Reading),
         msgspec.convert(judging, Judging),
+        added=added,
     )
     with asyncio.Runner() as loop:
         loop.run(again.start())
         try:
-            documents = shards.write(out, again.batches(loop, inputs[0], figures))
+            documents = shards.write(out, again.batches(loop, shard, figures))
         finally:
             loop.run(again.close())
-    dropped = {
-        name: count for name, count in sorted(figures.items()) if name not in ("read", "without raw page")
-    }
-    kept = {"read": figures["read"], "without_raw_page": figures["without raw page"]}
-    return {"documents": documents, **({"added": documents} if added else {}), **kept, "dropped": dropped}
+    dropped = {name: count for name, count in sorted(figures.items()) if name not in OTHERS}
+    others = {name.replace(" ", "_"): figures[name] for name in OTHERS}
+    return {"documents": documents, **({"added": documents} if added else {}), **others, "dropped": dropped}
 
 
 class _Again:
     """Reads the raw pages of documents in a process of its own: one that stalls, or dies, costs one page."""
 
-    def __init__(self, corpus: Corpus, language: str, reading: Reading, judging: Judging) -> None:
-        self._corpus, self._language, self._judging = corpus, language, judging
+    def __init__(
+        self, corpus: Corpus, language: str, reading: Reading, judging: Judging, *, added: bool
+    ) -> None:
+        self._corpus, self._language, self._judging, self._added = corpus, language, judging, added
         self._readers = Readers(reading, language)
 
     async def start(self) -> None:
@@ -81,21 +101,36 @@ class _Again:
         ).to_pylist()
         made: dict[int, tuple[Any, ...]] = {}
         stays: list[int] = []
+        again: list[tuple[int, Reply]] = []
+
+        def judged(place: int, reply: Reply, page: Page | Failure) -> None:
+            if isinstance(page, Failure):
+                figures[page.reason] += 1
+                return
+            figures["read"] += 1
+            verdict = judge(page, self._language, self._judging, age=age(reply))
+            if verdict.keep:
+                made[place] = self._row(rows[place], reply, page, verdict)
+            else:
+                figures[verdict.reason] += 1
+
         async for place, reply, page in self._pages(rows):
-            if reply is None:
+            if reply is None or page is None:
                 figures["without raw page"] += 1
                 stays.append(place)
-            elif isinstance(page, Failure):
-                figures[page.reason] += 1
+            elif _is_passing(page):
+                again.append((place, reply))
             else:
-                assert page
-                figures["read"] += 1
-                verdict = judge(page, self._language, self._judging, age=age(reply))
-                if verdict.keep:
-                    made[place] = self._row(rows[place], reply, page, verdict)
-                else:
-                    figures[verdict.reason] += 1
-        return _joined(batch, stays, made)
+                judged(place, reply, page)
+        for place, reply in again:  # one at a time, and nothing else is under way
+            page = await self._readers.read(reply)
+            if not _is_passing(page):
+                judged(place, reply, page)
+                continue
+            figures["could not be read"] += 1
+            if not self._added:
+                stays.append(place)
+        return _joined(batch, stays, dict(sorted(made.items())))
 
     async def _pages(self, rows: list[Row]) -> AsyncIterator[tuple[int, Reply | None, Page | Failure | None]]:
         """The page of each row, in order; some are being read while others are waited for."""
@@ -128,6 +163,10 @@ class _Again:
         return document_row(
             reply, replace(page, opt_out=opt_out), verdict, seq=row["seq"], depth=row["depth"], raw=raw
         )
+
+
+def _is_passing(page: Page | Failure) -> bool:
+    return isinstance(page, Failure) and page.reason in PASSING
 
 
 def _joined(batch: pa.RecordBatch, stays: Sequence[int], made: dict[int, tuple[Any, ...]]) -> pa.RecordBatch:

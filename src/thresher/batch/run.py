@@ -75,7 +75,7 @@ def process(
     """
     directory = directory.absolute()  # whoever makes pieces may be elsewhere
     corpus = corpora.open(directory)
-    chosen = until(recipe(corpus.config), last_step)
+    chosen = until(recipe(corpus), last_step)
     with records.locked(directory) as folder:
         number = max(records.numbers(directory), default=0) + 1
         run = Run(number, time.time(), engine_name, last_step=last_step)

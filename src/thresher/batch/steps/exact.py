@@ -1,7 +1,8 @@
 """Exact duplicates: of documents with the same text, the first in the order of the corpus stays.
 
 Every shard tells the hashes of its texts, in partitions; every partition tells which documents come after another
-one of the same hash; every shard leaves those out. So no process holds more than a partition.
+one of the same hash; for every shard these are put together, and it leaves them out. So no process holds more than
+a partition, and a shard is only written anew if others are to be left out of it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from thresher.batch.pieces import Task
 from thresher.batch.steps.plans import Parameters, Plan, Work
 
 _HERE = "thresher.batch.steps.exact"
+FILE = "rows"
 _ROW = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u4")])
 
 
@@ -37,12 +39,11 @@ def plan(work: Work) -> Plan:
     doubles = yield [
         Task(f"{_HERE}:compare", tuple(told), {"partition": partition}) for partition in range(parts)
     ]
-    return (
-        yield [
-            Task(f"{_HERE}:leave_out", (shard, *doubles), {"number": number})
-            for number, shard in enumerate(work.shards)
-        ]
-    )
+    gone = yield [
+        Task(f"{_HERE}:put_together", tuple(doubles), {"number": number})
+        for number in range(len(work.shards))
+    ]
+    return (yield [Task(f"{_HERE}:leave_out", each) for each in zip(work.shards, gone, strict=True)])
 
 
 def tell(out: Path, inputs: Sequence[Path], *, partitions: int) -> dict[str, Any]:
@@ -88,10 +89,18 @@ def compare(out: Path, inputs: Sequence[Path], *, partition: int) -> dict[str, A
     return {"duplicates": int(is_double.sum())}
 
 
-def leave_out(out: Path, inputs: Sequence[Path], *, number: int) -> dict[str, Any]:
+def put_together(out: Path, inputs: Sequence[Path], *, number: int) -> dict[str, Any]:
+    """The documents of one shard, by row, that come after another one like them."""
+    gone = [np.frombuffer((one / f"{number:06d}").read_bytes(), "<u4") for one in inputs]
+    rows = np.sort(np.concatenate(gone))  # the same, in however many partitions they were found
+    (out / FILE).write_bytes(rows.tobytes())
+    return {"duplicates": len(rows)}
+
+
+def leave_out(out: Path, inputs: Sequence[Path]) -> dict[str, Any]:
     """The documents of a shard but those that come after another one like them."""
-    shard, *doubles = inputs
-    gone = np.concatenate([np.frombuffer((one / f"{number:06d}").read_bytes(), "<u4") for one in doubles])
+    shard, doubles = inputs
+    gone = np.frombuffer((doubles / FILE).read_bytes(), "<u4")
     return {"documents": shards.write(out, _without(shard, gone)), "duplicates": len(gone)}
 
 

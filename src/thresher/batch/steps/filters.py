@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
 import pyarrow as pa
 from msgspec import Meta
+from msgspec.structs import replace
 
 from thresher.batch import shards
 from thresher.batch.pieces import Task
-from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.batch.steps.plans import Parameters, Plan, Work, codes
+from thresher.store.corpus import Corpus
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -30,6 +32,9 @@ class Filter(Parameters, frozen=True):
     hosts: tuple[str, ...] = ()  # names, or patterns as *.cz; empty: any
     not_hosts: tuple[str, ...] = ()
     opted_out: bool = True  # whether pages whose publishers opted out of text mining stay
+
+    def ready_for(self, _: Corpus, /) -> Self:
+        return replace(self, languages=codes(self.languages)) if self.languages else self
 
 
 def plan(work: Work) -> Plan:

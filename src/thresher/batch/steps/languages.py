@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from thresher.batch import shards
-from thresher.batch.code import digest_of_room
+from thresher.batch.code import LANGUAGES, means, must_be_able
 from thresher.batch.paragraphs import left, paragraphs
 from thresher.batch.pieces import Task
-from thresher.batch.steps.plans import Parameters, Plan, Work
+from thresher.batch.steps.plans import Parameters, Plan, Work, codes
+from thresher.store.corpus import Corpus
 
 RUN = "thresher.batch.steps.languages:run"
 
@@ -23,17 +25,22 @@ class Languages(Parameters, frozen=True):
 
     languages: tuple[str, ...] = ()
 
+    def ready_for(self, _: Corpus, /) -> Self:
+        return replace(self, languages=codes(self.languages)) if self.languages else self
+
 
 def plan(work: Work) -> Plan:
     """Take out paragraphs in other languages; those too short to tell stay."""
     ours = work.corpus.config.language
     wanted = list(work.parameters.languages or ([ours] if ours else []))
-    reader = digest_of_room("read")
-    return (yield [Task(RUN, (shard,), {"languages": wanted}, (reader,)) for shard in work.shards])
+    able = means(LANGUAGES)
+    told, where = {"languages": wanted}, {"able": able}
+    return (yield [Task(RUN, (shard,), told, (able,), where) for shard in work.shards])
 
 
-def run(out: Path, inputs: Sequence[Path], *, languages: Sequence[str]) -> dict[str, Any]:
-    """The documents of a shard without such paragraphs."""
+def run(out: Path, inputs: Sequence[Path], *, languages: Sequence[str], able: str) -> dict[str, Any]:
+    """The documents of a shard without such paragraphs, told by those who are able to."""
+    must_be_able(able)
     dropped: Counter[str] = Counter()
     documents = shards.write(out, _left(inputs[0], frozenset(languages), dropped))
     return {"documents": documents, "paragraphs": dict(sorted(dropped.items()))}

@@ -42,12 +42,12 @@ def plan(work: Work) -> Plan:
     if not scattered:
         return []
     states, advanced, first_blocks = yield from decisions(scattered, share, memory)
-    return (
-        yield [
-            task(_HERE, "leave_out", (shard, runs, state, *advanced), block=block)
-            for shard, runs, state, block in zip(work.shards, scattered, states, first_blocks, strict=True)
-        ]
-    )
+    concluded = yield [
+        task(_HERE, "conclude", (runs, state, *advanced), block=block)
+        for runs, state, block in zip(scattered, states, first_blocks, strict=True)
+    ]
+    # What was decided last is about all shards; of most of them, the same paragraphs go as before.
+    return (yield [task(_HERE, "leave_out", each) for each in zip(work.shards, concluded, strict=True)])
 
 
 class Decided(NamedTuple):
@@ -141,17 +141,22 @@ def advance(out: Path, inputs: Sequence[Path], *, parts: int, room: int) -> Figu
     return _told(out, "decided")
 
 
-def leave_out(out: Path, inputs: Sequence[Path], *, block: int) -> Figures:
-    """The documents of a shard without paragraphs that are near duplicates."""
-    from thresher.batch.near.conclude import conclude, dropped, lost
+def conclude(out: Path, inputs: Sequence[Path], *, block: int) -> Figures:
+    """Which paragraphs of a shard are near duplicates."""
+    from thresher.batch.near.conclude import conclude as conclude_shard
 
-    shard, *others = inputs
-    runs, state, *advanced = files(others)
-    concluded = out / "concluded"
-    conclude(runs, concluded, state, *advanced, first_block=block)
-    told = lost(concluded)
-    documents = shards.write(out, _left(shard, dropped(concluded)))
-    concluded.unlink()  # the same documents are the same result, however they were found
+    runs, state, *advanced = files(inputs)
+    conclude_shard(runs, out / FILE, state, *advanced, first_block=block)
+    return {}
+
+
+def leave_out(out: Path, inputs: Sequence[Path]) -> Figures:
+    """The documents of a shard without paragraphs that are near duplicates."""
+    from thresher.batch.near.conclude import dropped, lost
+
+    shard, concluded = inputs
+    told = lost(concluded / FILE)
+    documents = shards.write(out, _left(shard, dropped(concluded / FILE)))
     return {
         "documents": documents,
         "emptied": told.emptied,

@@ -6,9 +6,9 @@ in the same order, and goes on with the next stage, until it returns the shards 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from msgspec import Struct
 
@@ -45,6 +45,23 @@ def _done(task: Task, out: Path) -> Output:
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
     """What can be asked of a step; one that has parameters has a class of its own."""
 
+    def ready_for(self, _: Corpus, /) -> Self:
+        """The same for a corpus; ConfigError if they make no sense there."""
+        return self
+
+
+def codes(languages: Sequence[str]) -> tuple[str, ...]:
+    """The codes of languages that a user wrote; ConfigError offers others for those that nobody knows."""
+    from thresher.read.codes import normalise
+
+    return tuple(normalise(one) or _unknown(one) for one in languages)
+
+
+def _unknown(language: str) -> str:
+    from thresher.crawl.start import language_code  # with all of a crawl: only who errs waits for it
+
+    return language_code(language)
+
 
 class Work(Struct, frozen=True):
     """What a plan is made for."""
@@ -60,7 +77,7 @@ class Step(Struct, frozen=True):
     name: str
     version: int
     plan: Callable[[Work], Plan]
-    parameters: type[Struct] = Parameters
+    parameters: type[Parameters] = Parameters
 
     @property
     def summary(self) -> str:

@@ -36,12 +36,12 @@ def plan(work: Work) -> Plan:
         return []
     counts = [one.report["documents"] for one in signed]
     clusters = yield from clustering(signed, counts, threshold, memory)
-    return (
-        yield [
-            task(_HERE, "leave_out", (shard, one, clusters), first=sum(counts[:number]))
-            for number, (shard, one) in enumerate(zip(work.shards, signed, strict=True))
-        ]
-    )
+    concluded = yield [
+        task(_HERE, "conclude", (one, clusters), first=sum(counts[:number]))
+        for number, one in enumerate(signed)
+    ]
+    # Clusters change with every document; of most shards, the same are left out as before.
+    return (yield [task(_HERE, "leave_out", each) for each in zip(work.shards, concluded, strict=True)])
 
 
 def clustering(
@@ -94,18 +94,22 @@ def cluster(out: Path, inputs: Sequence[Path], *, documents: int) -> Figures:
     return {}
 
 
-def leave_out(out: Path, inputs: Sequence[Path], *, first: int) -> Figures:
+def conclude(out: Path, inputs: Sequence[Path], *, first: int) -> Figures:
+    """Which documents of a shard are nearly the same as an earlier one."""
+    from thresher.batch.near.minhash import conclude as conclude_shard
+
+    signed, clusters = files(inputs)
+    conclude_shard(signed, out / FILE, clusters, first_document=first)
+    return {}
+
+
+def leave_out(out: Path, inputs: Sequence[Path]) -> Figures:
     """The documents of a shard but those that are nearly the same as an earlier one."""
     from thresher.batch.near.conclude import dropped
-    from thresher.batch.near.minhash import conclude
 
-    shard, signed, clusters = inputs
-    concluded = out / "concluded"
-    conclude(signed / FILE, concluded, clusters / FILE, first_document=first)
-    gone = [flags[0] for flags in dropped(concluded)]
-    documents = shards.write(out, _left(shard, iter(gone)))
-    concluded.unlink()  # the same documents are the same result, however they were found
-    return {"documents": documents, "similar": sum(gone)}
+    shard, concluded = inputs
+    gone = [flags[0] for flags in dropped(concluded / FILE)]
+    return {"documents": shards.write(out, _left(shard, iter(gone))), "similar": sum(gone)}
 
 
 def _left(shard: Path, gone: Iterator[bool]) -> Iterator[pa.RecordBatch]:
