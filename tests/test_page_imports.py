@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from thresher.query.update import update
 from thresher.store.corpus import CorpusError, Document
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import Imported
-from thresher.store.pages import Figures, described, page_paths
+from thresher.store.pages import Figures, PageWriter, described, page_paths
 
 STUBBORN = """
 import os, signal, sys
@@ -214,6 +214,54 @@ def test_an_archive_is_imported_once_and_one_without_records_not_at_all(tmp_path
     assert len(pages(tmp_path)) == 1
     names = sorted(path.name for path in (tmp_path / "corpus" / "imports").iterdir())
     assert names == ["pages-000001.parquet"]
+
+
+def test_an_archive_that_is_refused_does_not_stand_in_the_way_of_others(tmp_path: Path) -> None:
+    (tmp_path / "a.warc.gz").write_bytes(packed(response("http://a.uk/1", page(1))))
+    (tmp_path / "empty.warc.gz").write_bytes(b"")
+    (tmp_path / "b.warc.gz").write_bytes(packed(response("http://a.uk/2", page(2))))
+    (tmp_path / "bad.vert").write_text("a\tb\n")
+    (tmp_path / "c.vert").write_bytes(VERTICAL_EXAMPLE)
+    names = ["a.warc.gz", "empty.warc.gz", "bad.vert", "b.warc.gz", "c.vert"]
+    done = command("corpus", *names, "--lang", "en", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert sorted(told["files"]) == ["a.warc.gz", "b.warc.gz", "c.vert"]
+    assert [each["file"] for each in told["refused"]] == ["bad.vert", "empty.warc.gz"]
+    assert told["pages"]["kept"] == 2
+    assert b"a.warc.gz: 1 records, 1 pages, 1 kept" in done.stderr
+    assert b"3 documents with 2 tokens imported from 3 of 5 files; 2 refused" in done.stderr
+    assert b"empty.warc.gz has no record that could be read; is it an archive?" in done.stderr
+    assert texts(pages(tmp_path)) == [text(1), text(2)]
+    again = command("corpus", *names, cwd=tmp_path)
+    assert again.returncode == 1 and again.stderr.count(b"was imported before") == 3
+
+
+def test_what_was_imported_before_a_fault_of_the_machine_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2):
+        data = packed(response(f"http://a.uk/{number}", page(number)))
+        (tmp_path / f"{number}.warc.gz").write_bytes(data)
+    (tmp_path / "a.vert").write_bytes(VERTICAL_EXAMPLE)
+    seal = PageWriter.seal
+
+    def full(writer: PageWriter, told: Mapping[str, str]) -> Path:
+        if told["source"] == "2.warc.gz":
+            raise OSError(28, "No space left on device")
+        return seal(writer, told)
+
+    monkeypatch.setattr(PageWriter, "seal", full)
+    found: list[Imported] = []
+    with pytest.raises(OSError, match="No space left"):
+        import_files(
+            *(tmp_path / "corpus", [tmp_path / name for name in ("1.warc.gz", "2.warc.gz", "a.vert")]),
+            language="en",
+            report=found.append,
+        )
+    (told,) = found
+    assert (told.files, told.documents, told.refused) == (("a.vert", "1.warc.gz"), 2, ())
+    assert texts(pages(tmp_path)) == [text(1)]
 
 
 def test_the_bytes_are_the_same_however_many_processes_read(tmp_path: Path) -> None:

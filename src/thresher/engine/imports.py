@@ -27,7 +27,7 @@ from thresher.store import forgotten, imports
 from thresher.store.archives.replies import OTHER, REVISIT, Refused
 from thresher.store.importers.formats import check, format_of
 from thresher.store.importers.source import STDIN, ImportFault
-from thresher.store.imports import NOT_AGAIN, Imported
+from thresher.store.imports import NOT_AGAIN, Imported, Refusal
 from thresher.store.pages import Figures, PageWriter, described, page_paths
 from thresher.store.tables import document_row
 
@@ -39,6 +39,7 @@ FAULTS_TOLD = 3  # pages of an input that are named because nobody could read th
 NEW_HASHES = 1 << 20  # that are kept in a set before they join the others
 
 Progress = Callable[[int], None]
+Report = Callable[[Imported], None]
 
 
 def import_files(
@@ -49,13 +50,15 @@ def import_files(
     language: str = "",
     processes: int = 0,
     progress: Progress = lambda _: None,
+    report: Report = lambda _: None,
     **options: Any,
 ) -> Imported:
     """Import files of any format into a corpus, which is made if it is not there and a language is given.
 
     Archives (WARC, WET, ARC), folders and files of saved pages become documents beside crawled ones; all others are
     imported by `thresher.store.imports.import_files`, which has the other options. Pages are read by so many
-    `processes`, or by one less than the machine has cores.
+    `processes`, or by one less than the machine has cores. If some files are refused, the others are imported, and
+    ImportFault tells why; `report` is told what was imported whenever an exception comes instead of that.
     """
     formats = [page_format(path, format) for path in files]
     pages = [path for path, name in zip(files, formats, strict=True) if name]
@@ -63,29 +66,31 @@ def import_files(
     for path in pages:
         if str(path) != STDIN and not path.exists():
             raise ConfigError(f"{path} does not exist; give files to import, or - for standard input")
-    check(imports.choices(**options), {format_of(path, format) for path in others})
+    asked = imports.choices(**options)
+    check(asked, {format_of(path, format) for path in others})
     archives = [path for path, name in zip(files, formats, strict=True) if name == "warc"]
     saved = [path for path, name in zip(files, formats, strict=True) if name == "html"]
     saved_paths(saved)  # so that a folder without pages is told before anything is made
     found = Imported()
     if others or not pages:
-        found = imports.import_files(
-            directory, others, format=format, language=language, progress=progress, **options
+        found = imports.bring(
+            directory, others, asked, format=format, language=language, progress=progress, report=report
         )
-    if not pages:
-        return found
-    read = sum(path.stat().st_size for path in others if path.is_file())
-    harvest = import_pages(
-        directory, archives, saved, language, processes, lambda count: progress(read + count)
-    )
-    return replace(
-        harvest,
-        files=found.files + harvest.files,
-        documents=found.documents + harvest.documents,
-        tokens=found.tokens,
-        skipped=found.skipped + harvest.skipped,
-        remarks=found.remarks + harvest.remarks,
-    )
+    if pages:
+        read = sum(path.stat().st_size for path in others if path.is_file())
+        before = found
+        found += _bring(
+            directory,
+            archives,
+            saved,
+            language,
+            processes,
+            lambda count: progress(read + count),
+            lambda harvest: report(before + harvest),
+        )
+    if found.refused:
+        report(found)
+    return found.checked()
 
 
 def import_pages(
@@ -97,13 +102,30 @@ def import_pages(
     progress: Progress = lambda _: None,
 ) -> Imported:
     """Import archives and saved pages. Each archive is there whole or not at all, and so are all saved pages."""
+    return _bring(directory, archives, saved, language, processes, progress, lambda _: None).checked()
+
+
+def _bring(
+    directory: Path,
+    archives: Sequence[Path],
+    saved: Sequence[Path],
+    language: str,
+    processes: int,
+    progress: Progress,
+    report: Report,
+) -> Imported:
+    """What `import_pages` does, but archives that are refused are only told."""
     config = imports.corpus_for(directory, language)
     inputs: list[Input] = [Archive(path, config.fetch) for path in archives]
     if saved:
         inputs.append(SavedPages(saved, config.fetch))
     with imports.folder_of(directory) as folder:
         work = _Import(folder, config, progress)
-        asyncio.run(work.run(inputs, processes))
+        try:
+            asyncio.run(work.run(inputs, processes))
+        except BaseException:
+            report(work.imported())
+            raise
         return work.imported()
 
 
@@ -120,6 +142,7 @@ class _Import:
         self._bench = Bench(config)
         self._forgotten = forgotten.load(folder.parent)
         self._files: list[str] = []
+        self._refused: list[Refusal] = []
         self._skipped: list[str] = []
         self._remarks: list[str] = []
         self._figures = Figures()
@@ -127,7 +150,7 @@ class _Import:
 
     async def run(self, inputs: Iterable[Input], processes: int) -> None:
         """Import all that is new."""
-        fresh = [each for each in inputs if not self._skips(each)]
+        fresh = [each for each in inputs if not self._is_settled(each)]
         if not fresh:
             return
         self._bench.remember(corpora.open(self._folder.parent))
@@ -136,12 +159,20 @@ class _Import:
         try:
             await readers.start()
             for each in fresh:
-                await self._take(each, readers)
+                try:
+                    await self._take(each, readers)
+                except ImportFault as fault:
+                    self._refused.append(Refusal(each.name, str(fault)))
         finally:
             await readers.close()
 
-    def _skips(self, source: Input) -> bool:
-        digest = source.known(self._sizes, set(self._known))
+    def _is_settled(self, source: Input) -> bool:
+        """Whether an input was imported before, or cannot even be looked at."""
+        try:
+            digest = source.known(self._sizes, set(self._known))
+        except ImportFault as fault:
+            self._refused.append(Refusal(source.name, str(fault)))
+            return True
         if digest:
             self._skip(source, digest)
         return bool(digest)
@@ -156,7 +187,8 @@ class _Import:
             await self._harvest(source, readers, writer)
             if not source.figures.records:
                 raise ImportFault(
-                    f"{source.name} has no record that could be read; is it an archive?{self._stay()}"
+                    f"{source.name} has no record that could be read; is it an archive? "
+                    "If so, get it once more, or else say with --format what it is"
                 )
             if source.sha256 in self._known:  # only now is that known of what cannot be read twice
                 writer.abandon()
@@ -178,9 +210,6 @@ class _Import:
         self._files += source.given
         self._figures.add(source.figures)
         self._remarks.append(f"{source.name}: {told(source.figures)}")
-
-    def _stay(self) -> str:
-        return "\nthe files before it are imported; go on without it" if self._files else ""
 
     async def _harvest(self, source: Input, readers: Readers, writer: PageWriter) -> None:
         """The way of all pages of an input, in their order, from the file to the writer."""
@@ -242,6 +271,7 @@ class _Import:
             tuple(self._skipped),
             tuple(self._remarks),
             self._figures,
+            tuple(self._refused),
         )
 
 

@@ -21,7 +21,7 @@ from thresher.store.archives.packed import READ_BYTES, Packed, unpacked
 from thresher.store.archives.records import Counts, records
 from thresher.store.archives.replies import Refused, reply_of, saved_reply
 from thresher.store.importers.formats import SUFFIXES
-from thresher.store.importers.source import STDIN, fingerprint
+from thresher.store.importers.source import STDIN, fingerprint, opened
 from thresher.store.lines import clean
 from thresher.store.pages import Figures
 from thresher.url import canonical
@@ -145,7 +145,7 @@ class Archive:
         self.figures.bytes_skipped = counts.bytes_skipped
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
-        return nullcontext(sys.stdin.buffer) if self._standard else self.path.open("rb")
+        return nullcontext(sys.stdin.buffer) if self._standard else opened(self.path)
 
 
 class SavedPages:
@@ -179,7 +179,7 @@ class SavedPages:
     def events(self, advance: Callable[[int], None]) -> Iterator[Found | Refused]:
         """Every page, with the address that it claims to have been at, or else that of the file."""
         for number, path in enumerate(self._paths, 1):
-            with path.open("rb") as file:
+            with opened(path) as file:
                 body = file.read(self._limit + 1)
                 moment = os.fstat(file.fileno()).st_mtime
             whole = len(body) <= self._limit

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -149,7 +150,7 @@ class Source:
         if not self.standard and self.path.is_file() and not packing(self.path):
             for _ in self.pieces():  # to be hashed
                 pass
-            return self.path.open("rb")
+            return opened(self.path)
         copy = cast(BinaryIO, tempfile.TemporaryFile(dir=self._scratch))  # noqa: SIM115 - for the caller to close
         for piece in self.pieces():
             copy.write(piece)
@@ -159,7 +160,7 @@ class Source:
     def _opened(self) -> AbstractContextManager[BinaryIO]:
         if self.standard:
             return nullcontext(sys.stdin.buffer)
-        return self.path.open("rb")
+        return opened(self.path)
 
     def _counted(self, start: bytes, file: BinaryIO) -> Iterator[bytes]:
         piece = start
@@ -206,7 +207,17 @@ def packing(path: Path) -> str:
     return suffix if suffix in PACKED else ""
 
 
+def opened(path: Path) -> BufferedReader:
+    """An input file, open to be read; ImportFault if that cannot be."""
+    try:
+        return path.open("rb")
+    except OSError as fault:
+        raise ImportFault(
+            f"{path} cannot be read: {fault.strerror}; make it readable, or leave it out"
+        ) from None
+
+
 def fingerprint(path: Path) -> str:
     """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
