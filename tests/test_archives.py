@@ -119,6 +119,39 @@ def test_a_zstd_archive_may_begin_with_the_dictionary_of_its_records() -> None:
     assert urls(frames) == []  # nobody can read it without
 
 
+@pytest.mark.parametrize("packed_dictionary", [False, True])
+def test_a_page_is_found_again_in_an_archive_that_begins_with_a_dictionary(
+    tmp_path: Path, packed_dictionary: bool
+) -> None:
+    content = page(0) + page(1)
+    dictionary = zstandard.ZstdCompressionDict(content, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    frames = b"".join(map(zstandard.ZstdCompressor(dict_data=dictionary).compress, THREE))
+    content = zstandard.ZstdCompressor().compress(content) if packed_dictionary else content
+    path = tmp_path / "a.warc.zst"
+    path.write_bytes(b"\x5d\x2a\x4d\x18" + struct.pack("<I", len(content)) + content + frames)
+    for number, each in enumerate(found(path.read_bytes())[0]):
+        expected = reply_of(each, LIMIT)
+        assert isinstance(expected, Reply) and expected.body == page(number)
+        assert stored_reply(path, each.offset, expected.url, expected.fetched, LIMIT) == expected
+
+
+@pytest.mark.parametrize(
+    "pack", [lambda data: gzip.compress(data, 1), zstandard.ZstdCompressor().compress, lz4]
+)
+def test_an_archive_packed_as_a_whole_may_be_large_and_takes_little_memory(pack) -> None:
+    noise = random.Random(1).randbytes(1 << 20)  # so that it is large packed, too
+    data = pack(b"".join(response(f"http://a.cz/{n}", noise[n:] + noise[:n]) for n in range(70)))
+    assert len(data) > 64 << 20 or pack is not lz4
+    counts = Counts()
+    tracemalloc.start()
+    urls = [each.field("warc-target-uri") for each in records(io.BytesIO(data), 1 << 20, counts)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert urls == [f"http://a.cz/{n}" for n in range(70)]
+    assert (counts.damaged, counts.bytes_skipped) == (0, 0)
+    assert peak < 24 << 20
+
+
 @pytest.mark.parametrize("version", ["0.17", "0.18", "1.0", "1.1"])
 @pytest.mark.parametrize("line_end", [b"\r\n", b"\n"])
 def test_all_versions_of_warc_are_read_and_line_ends_without_returns(version: str, line_end: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import BinaryIO, NamedTuple
 
 from msgspec import Struct
 
-from thresher.store.archives.packed import READ_BYTES, Packed, is_plain, unpacked
+from thresher.store.archives.packed import READ_BYTES, Dictionary, Packed, is_plain, unpacked
 from thresher.store.archives.stream import Stream
 
 MAX_HEAD = 1 << 16  # bytes of a record's head
@@ -68,23 +68,24 @@ def records(
     counts: Counts | None = None,
     told: Callable[[bytes], None] = lambda _: None,
     offset: int = 0,
+    dictionary: Dictionary | None = None,
 ) -> Iterator[Record]:
     """The records of a file from an offset on. Of a block no more than `limit` bytes are kept.
 
-    `told` gets all bytes of the file as they are read, and `counts` is right whenever a record comes.
+    `told` gets all bytes of the file as they are read, and `counts` is right whenever a record comes. The
+    `dictionary` is that of the frames of a file that is not read from its beginning.
     """
-    return _Archive(file, limit, counts or Counts(), told, offset).records()
+    source = Packed(file, told, offset)
+    return _Archive(source, limit, counts or Counts(), dictionary).records()
 
 
 class _Archive:
     """An archive at work."""
 
-    def __init__(
-        self, file: BinaryIO, limit: int, counts: Counts, told: Callable[[bytes], None], offset: int
-    ) -> None:
-        self._source = Packed(file, told, offset)
-        plain = is_plain(self._source.peek(READ_BYTES))
-        self._stream = Stream(unpacked(self._source), packed=not plain)
+    def __init__(self, source: Packed, limit: int, counts: Counts, dictionary: Dictionary | None) -> None:
+        self._source = source
+        plain = is_plain(source.peek(READ_BYTES))
+        self._stream = Stream(unpacked(source, dictionary), packed=not plain)
         self._limit = limit
         self._counts = counts
         self._garbage = 0  # unpacked bytes
