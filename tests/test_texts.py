@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from exporting import exported, make
 from importing import brought
+from thresher.export.choice import Choice
 from thresher.store.importers import source, texts
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import ImportedDocument
@@ -164,6 +167,33 @@ def test_columns_of_a_table_become_meta() -> None:
     assert (first.id, first.text) == ("x", "One.\nTwo.")
     assert first.meta == {"id": "x", "year": "2001", "when": "2001-02-03T00:00:00Z", "tags": '["a"]'}
     assert (second.meta, second.number) == ({"id": "y", "tags": "[]"}, 2)
+
+
+@pytest.mark.parametrize("name", ["jsonl", "parquet"])
+def test_of_pages_that_were_exported_only_what_tells_something_is_kept(tmp_path: Path, name: str) -> None:
+    corpus = make(tmp_path, ["Jen jeden.", "Nechci být v modelu."], pages=[{"badness": 7.5}, {}])
+    first, second = brought(exported(corpus, name, Choice(opted_out=True)), f"a.{name}")[0]
+    assert (first.text, second.text) == ("Jen jeden.", "Nechci být v modelu.")
+    told = {
+        "url": "http://a.cz/0?a=1&b=2",
+        "host": "a.cz",
+        "domain": "a.cz",
+        "fetched": "2026-09-21T14:13:20Z",
+        "language": "cs",
+        "language_share": "1.0",
+        "badness": "7.5",
+        "title": 'A "title" <i>',
+    }
+    assert {key: value for key, value in first.meta.items() if key in told} == told
+    assert "opt_out" not in first.meta and second.meta["opt_out"] == "noai"
+    assert set(first.meta) <= set(texts.OUR_KNOWLEDGE)
+    assert "Menu" not in str(first.meta)
+
+
+def test_columns_of_others_stay_whatever_they_are_called() -> None:
+    line = json.dumps({"text": "a", "paragraphs": 3, "languages": ["cs"], "depth": 1})
+    (document,) = brought(line, "a.jsonl")[0]
+    assert document.meta == {"paragraphs": "3", "languages": '["cs"]', "depth": "1"}
 
 
 def test_many_rows_in_many_groups_keep_their_order() -> None:
