@@ -80,6 +80,13 @@ def test_a_line_that_is_none_of_conllu_is_named(line: str, message: str) -> None
         conll("# text = a\n" + row("a") + line + "\n")
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\u00a0"])
+def test_a_line_without_a_word_is_left_out_and_told(blank: str) -> None:
+    (document,), remarks = brought(row("a") + row(blank, 2) + row("b", 3), "a.conllu")
+    assert words(document) == ["a", "b"]
+    assert "a.conllu: 1 × a line without a word, left out (first in line 2)" in remarks
+
+
 def test_bytes_that_are_not_utf8_are_replaced_and_told() -> None:
     (document,), remarks = brought(row("a\udcff", 1).encode("utf-8", "surrogateescape"), "a.conllu")
     assert words(document) == ["a\ufffd"]

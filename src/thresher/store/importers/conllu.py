@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from thresher.store import lines
 from thresher.store.importers.body import Body, structure
-from thresher.store.importers.document import NOT_UTF8, Choices, Document, Remarks
+from thresher.store.importers.document import NO_WORD, NOT_UTF8, Choices, Document, Remarks
 from thresher.store.importers.source import ImportFault, Source
 
 ATTRIBUTES = ("word", "pos", "lemma", "xpos", "feats")
@@ -23,7 +23,7 @@ _NO_WORD = re.compile(r"[0-9]+-[0-9]+|[0-9]+\.[0-9]+")
 
 def read_conllu(source: Source, choices: Choices, remarks: Remarks) -> Iterator[Document]:  # noqa: ARG001
     """The documents of a file; where it names none, the file is one."""
-    reader = _Reader(source.name)
+    reader = _Reader(source.name, remarks)
     for number, line in source.lines():
         try:
             text = line.decode()
@@ -40,9 +40,10 @@ def read_conllu(source: Source, choices: Choices, remarks: Remarks) -> Iterator[
 class _Reader:
     """Puts documents together, line by line."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, remarks: Remarks) -> None:
         self.done: list[Document] = []
         self._name = name
+        self._remarks = remarks
         self._body = Body({})
         self._about: dict[str, str] = {}  # the sentence that comes
         self._tokens: list[bytes] = []  # of the sentence, still to be stored
@@ -88,6 +89,9 @@ class _Reader:
             )
         place, form, lemma, upos, xpos, feats = columns[:6]
         if _WORD.fullmatch(place):
+            if not lines.clean(form).strip():
+                self._remarks.add(NO_WORD, number)
+                return
             if lemma == NOT_KNOWN and not (form == NOT_KNOWN and upos in ("PUNCT", "SYM")):
                 lemma = ""
             others = ["" if value == NOT_KNOWN else value for value in (upos, xpos, feats)]

@@ -68,6 +68,7 @@ class Remarks:
         ]
 
 
+NO_WORD = "a line without a word, left out"
 NOT_UTF8 = "a line with bytes that are not UTF-8, replaced by U+FFFD"
 
 
