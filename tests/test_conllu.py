@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from importing import brought, records, words
-from thresher.store.importers import body, conllu
+from thresher.store.importers import body, conllu, encoding
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import ImportedDocument
 from thresher.store.lines import Close, Open, Token
@@ -87,7 +87,8 @@ def test_a_line_without_a_word_is_left_out_and_told(blank: str) -> None:
     assert "a.conllu: 1 × a line without a word, left out (first in line 2)" in remarks
 
 
-def test_bytes_that_are_not_utf8_are_replaced_and_told() -> None:
+def test_bytes_that_are_not_utf8_are_replaced_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "MOST_BAD", 1.0)
     (document,), remarks = brought(row("a\udcff", 1).encode("utf-8", "surrogateescape"), "a.conllu")
     assert words(document) == ["a\ufffd"]
     assert remarks == (
@@ -116,7 +117,7 @@ def test_a_sentence_without_end_is_stored_bit_by_bit(monkeypatch: pytest.MonkeyP
     assert words(document) == [f"w{n}" for n in range(1, 31)]
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+@given(st.text(st.characters(min_codepoint=1, exclude_categories=["Cs"]), max_size=60))
 def test_any_text_gives_lines_or_a_fault_that_says_why(text: str) -> None:
     try:
         conll(text)

@@ -187,6 +187,18 @@ def test_small_files_share_a_file_and_each_is_known_again(tmp_path: Path) -> Non
     assert len(import_files(tmp_path / "corpus", paths).skipped) == 30
 
 
+def test_who_wants_a_small_file_anew_is_told_of_those_that_share_its_own(tmp_path: Path) -> None:
+    paths = write_texts(tmp_path, 3)
+    import_files(tmp_path / "corpus", paths, language="cs")
+    one, two, three = (path.name for path in paths)
+    (told,) = import_files(tmp_path / "corpus", [paths[1]]).remarks
+    shared = tmp_path / "corpus" / "imports" / "000001.parquet"
+    assert told == (
+        f"{two} was imported before and is skipped; to import it anew, delete {shared}, "
+        f"and import the 2 other files anew that it has, too: {one}, {three}"
+    )
+
+
 def test_files_of_other_formats_and_attributes_do_not_share_one(tmp_path: Path) -> None:
     (tmp_path / "c.vert").write_bytes(b"x\ny\n")
     for name, data in EXAMPLES.values():

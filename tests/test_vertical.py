@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from importing import Records, brought, records, words
-from thresher.store.importers import body, source, vertical
+from thresher.store.importers import body, encoding, source, vertical
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import ImportedDocument, documents, import_files
 from thresher.store.lines import Close, Open, Token, clean, clean_name
@@ -169,7 +169,8 @@ def test_a_document_that_is_not_ended_ends_where_the_next_begins() -> None:
     assert "1 × a document without an end tag, ended where the next began (first in line 4)" in remarks(text)
 
 
-def test_what_is_odd_is_counted_and_told_with_its_first_line() -> None:
+def test_what_is_odd_is_counted_and_told_with_its_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "MOST_BAD", 1.0)
     text = (
         b"<corpus>\n<doc>\na\tb\tc\nd\ne\tf\tg\th\n</s>\n\xff\tx\ty\n<s>\n<s>\ni\tj\tk\n</doc>\n</corpus>\n"
     )
@@ -366,7 +367,7 @@ LINES = st.one_of(
     st.sampled_from(
         ["<doc id='1'>", "<s n=\"1\" m='2'>", "<é>", "</é>", "<s\tx='e\u0301'>", "</s> ", "<a='1'>"]
     ),
-    st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), max_size=5),
+    st.text(st.characters(exclude_characters="\0\t\n\r", exclude_categories=["Cs"]), max_size=5),
 )
 
 
@@ -386,7 +387,7 @@ def test_many_lines_at_once_give_what_one_after_the_other_gives(lines: list[str]
     assert [(document.meta, records(document)) for document in found] == plain.documents
 
 
-VALUES = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), max_size=6)
+VALUES = st.text(st.characters(exclude_characters="\0\t\n\r", exclude_categories=["Cs"]), max_size=6)
 
 
 @given(st.lists(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=5), min_size=1, max_size=5))

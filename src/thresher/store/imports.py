@@ -34,6 +34,7 @@ from thresher.store.pages import TEMPORARY as TEMPORARY_PAGES
 
 NAMES = ("id", "url")  # of what a document is known by to those who want it forgotten
 TO_STAY_FORGOTTEN = "a document that is to stay forgotten, left out"
+SHARED_TOLD = 10  # names of files that would have to be imported anew together
 NOT_AGAIN = "was imported before and is skipped; to import it anew, delete"
 
 
@@ -215,6 +216,7 @@ class _Import:
         self._files: list[tuple[str, Counter[str]]] = []  # names, with what was in them
         self._refused: list[Refusal] = []
         self._skipped: list[str] = []
+        self._shared: dict[Path, list[str]] = {}  # names of the input files of a Parquet file
         self._remarks: list[str] = []
         self._read = 0  # bytes
 
@@ -290,7 +292,22 @@ class _Import:
 
     def _skip(self, name: str, sha256: str) -> None:
         self._skipped.append(name)
-        self._remarks.append(f"{name} {NOT_AGAIN} {self._known[sha256]}")
+        path = self._known[sha256]
+        others = sum(file == path for file in self._known.values()) - 1
+        told = f"{name} {NOT_AGAIN} {path}"
+        if others:
+            told += (
+                f", and import the {others:,} other files anew that it has, too: {self._sources(path, name)}"
+            )
+        self._remarks.append(told)
+
+    def _sources(self, path: Path, name: str) -> str:
+        """Names of files that share one with a file of that name."""
+        if path not in self._shared and path.exists():
+            columns = (batch.column("source").to_pylist() for batch in _described(path).batches(["source"]))
+            self._shared[path] = list(dict.fromkeys(str(source) for column in columns for source in column))
+        others = [other for other in self._shared.get(path, []) if other != name]
+        return ", ".join(others[:SHARED_TOLD]) + (" …" if len(others) > SHARED_TOLD else "")
 
     def _advance(self, count: int) -> None:
         self._read += count
