@@ -426,6 +426,55 @@ def test_an_archive_may_come_through_a_pipe(tmp_path: Path) -> None:
     assert b"was imported before" in again.stderr
 
 
+def test_a_saved_page_may_come_through_a_pipe(tmp_path: Path) -> None:
+    told = page(1, '<link rel="canonical" href="http://a.uk/told">')
+    for body, url in ((told, "http://a.uk/told"), (page(2), "file:///dev/stdin")):
+        done = command("corpus", "-", "--format", "html", "--lang", "en", "--json", cwd=tmp_path, input=body)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["files"] == ["stdin"]
+        found = pages(tmp_path)[-1]
+        assert (found.url, found.warc_file) == (url, None)
+    assert texts(pages(tmp_path)) == [text(1), text(2)]
+    again = command("corpus", "-", "--format", "html", cwd=tmp_path, input=told)
+    assert b"stdin was imported before" in again.stderr and len(pages(tmp_path)) == 2
+
+
+def test_a_saved_page_that_is_too_long_is_rejected_and_known_again(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "corpus.toml").write_text('language = "en"\n[fetch]\nmax_body_bytes = 70000\n')
+    done = bring(tmp_path, "a.html", page(1) + b" " * 140_000)
+    assert done.pages and done.pages.rejected == {"truncated": 1}
+    assert import_files(tmp_path / "corpus", [tmp_path / "a.html"]).skipped == ("a.html",)
+
+
+def test_a_directory_of_archives_is_refused_with_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "warcs").mkdir()
+    done = command("corpus", "warcs", "--format", "warc", "--lang", "en", cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"warcs is a directory; give the archives in it: warcs/*" in done.stderr
+    assert not (tmp_path / "corpus").exists()
+
+
+@pytest.mark.parametrize("format", ["warc", "html"])
+def test_an_import_that_waits_for_its_input_can_be_interrupted(tmp_path: Path, format: str) -> None:
+    line = [sys.executable, "-m", "thresher.cli", "import", "corpus", "-", "--format", format, "--lang", "en"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, cwd=tmp_path, stdin=pipe, stderr=pipe) as process:
+        assert process.stdin and process.stderr
+        temporary = tmp_path / "corpus" / "imports" / "pages-000001.parquet.tmp"
+        while not temporary.exists():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(timeout=60) == 130
+        finally:
+            process.kill()
+        told = process.stderr.read()
+    assert b"Fatal" not in told and b"Traceback" not in told
+    assert b"0 documents imported from 0 of 1 files" in told
+    assert not temporary.exists()
+
+
 def test_an_import_that_is_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "thresher.cli", "import", "corpus", "-", "--format", "warc", "--lang", "en"]
     data = packed(*(response(f"http://a.uk/{n}", page(n)) for n in range(20)))

@@ -7,10 +7,12 @@ there are.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -38,6 +40,7 @@ WAITING_PAGES = 64  # … or so many for each reader
 FAULTS_TOLD = 3  # pages of an input that are named because nobody could read them, for each reason
 NEW_HASHES = 1 << 20  # that are kept in a set before they join the others
 
+T = TypeVar("T")
 Progress = Callable[[int], None]
 Report = Callable[[Imported], None]
 
@@ -63,9 +66,11 @@ def import_files(
     formats = [page_format(path, format) for path in files]
     pages = [path for path, name in zip(files, formats, strict=True) if name]
     others = [path for path, name in zip(files, formats, strict=True) if not name]
-    for path in pages:
-        if str(path) != STDIN and not path.exists():
+    for path, name in zip(files, formats, strict=True):
+        if name and str(path) != STDIN and not path.exists():
             raise ConfigError(f"{path} does not exist; give files to import, or - for standard input")
+        if name == "warc" and str(path) != STDIN and path.is_dir():
+            raise ConfigError(f"{path} is a directory; give the archives in it: {path}/*")
     asked = imports.choices(**options)
     check(asked, {format_of(path, format) for path in others})
     archives = [path for path, name in zip(files, formats, strict=True) if name == "warc"]
@@ -225,7 +230,7 @@ class _Import:
             return len(found.reply.body)
 
         try:
-            while portion := await asyncio.to_thread(_portion, events):
+            while portion := await _aside(lambda: _portion(events)):
                 for event in portion:
                     if isinstance(event, Refused):
                         _count(event, source.figures)
@@ -273,6 +278,31 @@ class _Import:
             self._figures,
             tuple(self._refused),
         )
+
+
+async def _aside(call: Callable[[], T]) -> T:
+    """What a call returns, in a thread that nobody has to wait for: it may read a pipe on which nothing comes."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_: Callable[[Any], None], value: Any) -> None:
+        if not answer.done():
+            set_(value)
+
+    def tell(set_: Callable[[Any], None], value: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, set_, value)
+
+    def work() -> None:
+        try:
+            found = call()
+        except BaseException as fault:  # it is raised where the answer is waited for
+            tell(answer.set_exception, fault)
+        else:
+            tell(answer.set_result, found)
+
+    threading.Thread(target=work, name="input", daemon=True).start()
+    return await answer
 
 
 def _portion(events: Iterator[Found | Refused]) -> list[Found | Refused]:
