@@ -38,7 +38,7 @@ def conll(text: str | bytes) -> list[ImportedDocument]:
 
 
 def row(form: str, number: int = 1) -> str:
-    return f"{number}\t{form}\t{form}\tNOUN\t_\t_\t0\troot\t_\t_\n"
+    return f"{number}\t{form}\t{form}\tNOUN\t_\t_\t_\t_\t_\t_\n"
 
 
 def test_documents_paragraphs_sentences_and_words_are_kept() -> None:
@@ -59,6 +59,15 @@ def test_documents_paragraphs_sentences_and_words_are_kept() -> None:
     ]
     assert (second.id, second.meta) == ("a.conllu#2", {})
     assert records(second)[:2] == [Open("p", {}), Open("s", {})]
+
+
+def test_what_is_not_kept_is_told_once() -> None:
+    _, remarks = brought(FILE + row("a").replace("\t_\n", "\tGloss=the|Ref=1\n"), "a.conllu")
+    assert remarks == tuple(
+        f"a.conllu: not kept: {what}"
+        for what in (conllu.SPACES, conllu.MULTIWORD, conllu.RELATIONS, conllu.EMPTY, conllu.MISC)
+    )
+    assert brought(row("a"), "a.conllu")[1] == ()
 
 
 def test_a_file_that_names_no_document_is_one() -> None:

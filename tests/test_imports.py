@@ -46,7 +46,7 @@ def parquet(text: str = "One.") -> bytes:
 EXAMPLES = {
     "vertical": ("a.vert", VERTICAL),
     "text": ("a.txt", b"One.\nTwo.\n"),
-    "conllu": ("a.conllu", b"# newdoc id = c\n1\tA\ta\tDET\t_\t_\t0\troot\t_\t_\n\n"),
+    "conllu": ("a.conllu", b"# newdoc id = c\n1\tA\ta\tDET\t_\t_\t_\t_\t_\t_\n\n"),
     "tei": ("a.xml", b"<TEI xml:id='t'><text><p><w>A</w></p></text></TEI>"),
     "jsonl": ("a.jsonl", b'{"id": "j", "text": "One."}\n'),
     "parquet": ("a.parquet", parquet()),

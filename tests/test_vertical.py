@@ -56,7 +56,13 @@ def test_a_document_keeps_its_attributes_structures_and_tokens() -> None:
         Close("s"),
         Close("p"),
     ]
-    assert remarks(DOCUMENT) == ""
+    assert remarks(DOCUMENT) == "a.vert: not kept: whether there is a space between two tokens (<g/>)"
+
+
+def test_what_is_not_kept_is_told_once() -> None:
+    told = ("whether there is a space between two tokens (<g/>)", "empty tags, such as <br/>")
+    text = "<s>\na\n<g/>\nb\n<br/>\nc\n</s>\n" * 3
+    assert remarks(text) == "\n".join(f"a.vert: not kept: {what}" for what in told)
 
 
 @pytest.mark.parametrize(

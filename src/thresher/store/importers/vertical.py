@@ -26,6 +26,8 @@ WITHIN_LIKE = "a structure within another of its name, left out"
 AROUND = "a structure around documents, left out"
 NO_END = "a document without an end tag, ended where the next began"
 NO_TOKENS = "a document without tokens, left out"
+GLUE = "whether there is a space between two tokens (<g/>)"
+EMPTY = "empty tags, such as <br/>"
 BAD_TAG = "a tag of a document that is not well-formed, read as far as it can be"
 NO_TAG = "a line that looks like a tag but is not well-formed, taken for a token"
 NO_DOCUMENT = "no such tag as --document asks for: the file is one document"
@@ -157,6 +159,7 @@ class _Reader:
             if match is None:
                 return self._no_tag(line, part, nth)
             if match[4]:  # self-closing ones, such as <g/>, hold no tokens
+                self._remarks.not_kept(GLUE if match[2] == b"g" else EMPTY)
                 return True
             tag = self._read_tag(line, match, part, nth)
         if tag.opens and not self._document and tag.name in DOCUMENT_TAGS:
