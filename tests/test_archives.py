@@ -119,6 +119,39 @@ def test_a_zstd_archive_may_begin_with_the_dictionary_of_its_records() -> None:
     assert urls(frames) == []  # nobody can read it without
 
 
+@pytest.mark.parametrize("packed_dictionary", [False, True])
+def test_a_page_is_found_again_in_an_archive_that_begins_with_a_dictionary(
+    tmp_path: Path, packed_dictionary: bool
+) -> None:
+    content = page(0) + page(1)
+    dictionary = zstandard.ZstdCompressionDict(content, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    frames = b"".join(map(zstandard.ZstdCompressor(dict_data=dictionary).compress, THREE))
+    content = zstandard.ZstdCompressor().compress(content) if packed_dictionary else content
+    path = tmp_path / "a.warc.zst"
+    path.write_bytes(b"\x5d\x2a\x4d\x18" + struct.pack("<I", len(content)) + content + frames)
+    for number, each in enumerate(found(path.read_bytes())[0]):
+        expected = reply_of(each, LIMIT)
+        assert isinstance(expected, Reply) and expected.body == page(number)
+        assert stored_reply(path, each.offset, expected.url, expected.fetched, LIMIT) == expected
+
+
+@pytest.mark.parametrize(
+    "pack", [lambda data: gzip.compress(data, 1), zstandard.ZstdCompressor().compress, lz4]
+)
+def test_an_archive_packed_as_a_whole_may_be_large_and_takes_little_memory(pack) -> None:
+    noise = random.Random(1).randbytes(1 << 20)  # so that it is large packed, too
+    data = pack(b"".join(response(f"http://a.cz/{n}", noise[n:] + noise[:n]) for n in range(70)))
+    assert len(data) > 64 << 20 or pack is not lz4
+    counts = Counts()
+    tracemalloc.start()
+    urls = [each.field("warc-target-uri") for each in records(io.BytesIO(data), 1 << 20, counts)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert urls == [f"http://a.cz/{n}" for n in range(70)]
+    assert (counts.damaged, counts.bytes_skipped) == (0, 0)
+    assert peak < 24 << 20
+
+
 @pytest.mark.parametrize("version", ["0.17", "0.18", "1.0", "1.1"])
 @pytest.mark.parametrize("line_end", [b"\r\n", b"\n"])
 def test_all_versions_of_warc_are_read_and_line_ends_without_returns(version: str, line_end: bytes) -> None:
@@ -250,6 +283,62 @@ def test_a_wrong_length_does_not_cost_the_records_behind_it(pack, wrong: str) ->
     assert [each.field("warc-target-uri") for each in read] == ADDRESSES
     assert read[2].block == http(page(2))
     assert counts.damaged or counts.bytes_skipped
+
+
+def four(version: str) -> list[bytes]:
+    return [response(f"http://a.cz/{n}", page(n), version=version) for n in range(4)]
+
+
+def four_of_arc(_: str) -> list[bytes]:
+    return [arc(f"http://a.cz/{n}", http(page(n))) for n in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("make", "version"),
+    [*((four, version) for version in ("0.17", "0.18", "1.0", "1.1")), (four_of_arc, "")],
+)
+@pytest.mark.parametrize("left", [150, 800, 1_600])
+def test_a_record_that_was_cut_in_a_line_ends_where_the_next_is_glued_to_it(
+    make, version: str, left: int
+) -> None:
+    a, b, c, d = make(version)
+    first = b"" if version else b"filedesc://x 0.0.0.0 20260301000000 text/plain 3\n1 0\n"
+    read, counts = found(first + a + b[:-left] + c + d)
+    pages = [each for each in read if not each.field("warc-target-uri").startswith("filedesc")]
+    assert [each.field("warc-target-uri") for each in pages] == [f"http://a.cz/{n}" for n in range(4)]
+    assert [each.cut for each in pages] == [False, True, False, False]
+    assert [pages[at].block for at in (0, 2, 3)] == [http(page(n)) for n in (0, 2, 3)]
+    assert pages[1].block == http(page(1))[: len(pages[1].block)]
+    assert counts.damaged == 1
+    assert reply_of(pages[1], LIMIT) == Refused("", "truncated")
+
+
+def test_a_head_that_was_cut_gives_nothing_of_its_fields_to_the_next() -> None:
+    request = record("request", "http://no.cz/", b"GET / HTTP/1.1\r\n\r\n")
+    for left in (40, 70, 100):
+        read, counts = found(THREE[0] + request[:left].rstrip(b" ") + THREE[1] + THREE[2])
+        assert [each.field("warc-target-uri") for each in read] == ADDRESSES
+        assert [each.kind for each in read] == ["response"] * 3
+        assert counts.damaged == 1 and counts.bytes_skipped
+
+
+def test_a_field_may_tell_a_version_of_warc() -> None:
+    (only,) = found(response("http://a.cz/", b"a", X_Format="WARC/1.1"))[0]
+    assert only.field("x-format") == "WARC/1.1" and not only.cut
+
+
+def test_a_head_behind_garbage_without_a_line_end_is_found() -> None:
+    assert urls(THREE[0] + b"garbage" + THREE[1] + b"\0" * 600 + THREE[2]) == ADDRESSES
+    read, _ = found(THREE[0] + b"garbage" + THREE[1])
+    assert [each.cut for each in read] == [False, False]  # the garbage is behind a whole record
+
+
+@pytest.mark.parametrize("off", range(1, 12))
+def test_a_length_that_ends_within_the_next_head_does_not_cost_that_record(off: int) -> None:
+    liar = response("http://a.cz/1", page(1), content_length=str(len(http(page(1))) + 4 + off))
+    read, _ = found(THREE[0] + liar + THREE[2])
+    assert [each.field("warc-target-uri") for each in read] == ADDRESSES
+    assert [each.cut for each in read] == [False, True, False]
 
 
 def test_a_head_without_a_length_or_an_end_is_skipped() -> None:

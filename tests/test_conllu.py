@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from importing import brought, records, words
-from thresher.store.importers import body, conllu
+from thresher.store.importers import body, conllu, encoding
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import ImportedDocument
 from thresher.store.lines import Close, Open, Token
@@ -38,7 +38,7 @@ def conll(text: str | bytes) -> list[ImportedDocument]:
 
 
 def row(form: str, number: int = 1) -> str:
-    return f"{number}\t{form}\t{form}\tNOUN\t_\t_\t0\troot\t_\t_\n"
+    return f"{number}\t{form}\t{form}\tNOUN\t_\t_\t_\t_\t_\t_\n"
 
 
 def test_documents_paragraphs_sentences_and_words_are_kept() -> None:
@@ -61,6 +61,15 @@ def test_documents_paragraphs_sentences_and_words_are_kept() -> None:
     assert records(second)[:2] == [Open("p", {}), Open("s", {})]
 
 
+def test_what_is_not_kept_is_told_once() -> None:
+    _, remarks = brought(FILE + row("a").replace("\t_\n", "\tGloss=the|Ref=1\n"), "a.conllu")
+    assert remarks == tuple(
+        f"a.conllu: not kept: {what}"
+        for what in (conllu.SPACES, conllu.MULTIWORD, conllu.RELATIONS, conllu.EMPTY, conllu.MISC)
+    )
+    assert brought(row("a"), "a.conllu")[1] == ()
+
+
 def test_a_file_that_names_no_document_is_one() -> None:
     (document,) = conll("\n\n" + row("a") + "\n" + row("b") + row("c", 2))
     assert words(document) == ["a", "b", "c"]
@@ -80,7 +89,15 @@ def test_a_line_that_is_none_of_conllu_is_named(line: str, message: str) -> None
         conll("# text = a\n" + row("a") + line + "\n")
 
 
-def test_bytes_that_are_not_utf8_are_replaced_and_told() -> None:
+@pytest.mark.parametrize("blank", ["", " ", "\u00a0"])
+def test_a_line_without_a_word_is_left_out_and_told(blank: str) -> None:
+    (document,), remarks = brought(row("a") + row(blank, 2) + row("b", 3), "a.conllu")
+    assert words(document) == ["a", "b"]
+    assert "a.conllu: 1 × a line without a word, left out (first in line 2)" in remarks
+
+
+def test_bytes_that_are_not_utf8_are_replaced_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "MOST_BAD", 1.0)
     (document,), remarks = brought(row("a\udcff", 1).encode("utf-8", "surrogateescape"), "a.conllu")
     assert words(document) == ["a\ufffd"]
     assert remarks == (
@@ -109,7 +126,7 @@ def test_a_sentence_without_end_is_stored_bit_by_bit(monkeypatch: pytest.MonkeyP
     assert words(document) == [f"w{n}" for n in range(1, 31)]
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+@given(st.text(st.characters(min_codepoint=1, exclude_categories=["Cs"]), max_size=60))
 def test_any_text_gives_lines_or_a_fault_that_says_why(text: str) -> None:
     try:
         conll(text)

@@ -348,7 +348,8 @@ def there_and_back(crawled: Corpus, name: str, directory: Path, packed: str = ""
     if name == "vertical":
         options = {"entities": True, "attributes": done.attributes}
     brought = bring(directory, path.name, path.read_bytes(), **options)
-    assert (brought.documents, brought.remarks) == (done.documents, ())
+    odd = [remark for remark in brought.remarks if ": not kept: " not in remark]
+    assert (brought.documents, odd) == (done.documents, [])
     return list(documents(directory / "corpus"))
 
 

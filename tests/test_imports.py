@@ -46,7 +46,7 @@ def parquet(text: str = "One.") -> bytes:
 EXAMPLES = {
     "vertical": ("a.vert", VERTICAL),
     "text": ("a.txt", b"One.\nTwo.\n"),
-    "conllu": ("a.conllu", b"# newdoc id = c\n1\tA\ta\tDET\t_\t_\t0\troot\t_\t_\n\n"),
+    "conllu": ("a.conllu", b"# newdoc id = c\n1\tA\ta\tDET\t_\t_\t_\t_\t_\t_\n\n"),
     "tei": ("a.xml", b"<TEI xml:id='t'><text><p><w>A</w></p></text></TEI>"),
     "jsonl": ("a.jsonl", b'{"id": "j", "text": "One."}\n'),
     "parquet": ("a.parquet", parquet()),
@@ -187,6 +187,18 @@ def test_small_files_share_a_file_and_each_is_known_again(tmp_path: Path) -> Non
     assert len(import_files(tmp_path / "corpus", paths).skipped) == 30
 
 
+def test_who_wants_a_small_file_anew_is_told_of_those_that_share_its_own(tmp_path: Path) -> None:
+    paths = write_texts(tmp_path, 3)
+    import_files(tmp_path / "corpus", paths, language="cs")
+    one, two, three = (path.name for path in paths)
+    (told,) = import_files(tmp_path / "corpus", [paths[1]]).remarks
+    shared = tmp_path / "corpus" / "imports" / "000001.parquet"
+    assert told == (
+        f"{two} was imported before and is skipped; to import it anew, delete {shared}, "
+        f"and import the 2 other files anew that it has, too: {one}, {three}"
+    )
+
+
 def test_files_of_other_formats_and_attributes_do_not_share_one(tmp_path: Path) -> None:
     (tmp_path / "c.vert").write_bytes(b"x\ny\n")
     for name, data in EXAMPLES.values():
@@ -209,16 +221,16 @@ def test_a_file_that_fails_late_takes_no_other_with_it(
 ) -> None:
     """Its first documents are on disk by then, in a file of their own."""
     monkeypatch.setattr(writer, "ROW_GROUP_BYTES", 1_000)
-    good, bad, never = write_texts(tmp_path, 3)
+    good, bad, last = write_texts(tmp_path, 3)
     bad = bad.rename(tmp_path / "bad.jsonl")
     bad.write_text('{"text": "Long enough, so that it is written out."}\n' * 200 + "{")
-    with pytest.raises(ImportFault, match=r"bad\.jsonl, line 201.*\n.*files before it are imported"):
-        import_files(tmp_path / "corpus", [good, bad, never], language="cs")
-    assert [document.source for document in documents(tmp_path / "corpus")] == [good.name]
-    assert stored(tmp_path) == ["000001.parquet"]
+    with pytest.raises(ImportFault, match=r"^bad\.jsonl, line 201.*"):
+        import_files(tmp_path / "corpus", [good, bad, last], language="cs")
+    assert [document.source for document in documents(tmp_path / "corpus")] == [good.name, last.name]
+    assert stored(tmp_path) == ["000001.parquet", "000002.parquet"]
     bad.write_text(bad.read_text()[:-1])
-    found = import_files(tmp_path / "corpus", [good, bad, never])
-    assert (found.skipped, found.files) == ((good.name,), ("bad.jsonl", never.name))
+    found = import_files(tmp_path / "corpus", [good, bad, last])
+    assert (found.skipped, found.files) == ((good.name, last.name), ("bad.jsonl",))
     assert stored(tmp_path) == ["000001.parquet", "000002.parquet", "000003.parquet"]
 
 
@@ -343,6 +355,41 @@ def test_a_full_disk_leaves_nothing_half(tmp_path: Path) -> None:
     assert "File too large" in full.stderr
     assert command("corpus", "a.txt", cwd=tmp_path).returncode == 0
     assert stored(tmp_path) == ["000001.parquet"]
+
+
+def test_what_is_durable_before_the_disk_is_full_is_told(tmp_path: Path) -> None:
+    """The first file is large enough to be closed before the second; the third would not be reached."""
+    (tmp_path / "a.jsonl").write_text('{"text": "One."}')
+    (tmp_path / "b.txt").write_text(os.urandom(6 << 20).hex())
+    (tmp_path / "c.vert").write_bytes(VERTICAL)
+    full = command(
+        *("corpus", "a.jsonl", "b.txt", "c.vert", "--lang", "cs", "--json"),
+        cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
+    )
+    assert full.returncode == 1 and "File too large" in full.stderr
+    told = json.loads(full.stdout)
+    assert (told["files"], told["documents"]) == (["a.jsonl"], 1)
+    assert [document.source for document in documents(tmp_path / "corpus")] == ["a.jsonl"]
+    assert "1 documents imported from 1 of 3 files" in full.stderr
+
+
+def test_refused_files_do_not_stand_in_the_way_of_others_and_are_told(tmp_path: Path) -> None:
+    for name, data in EXAMPLES.values():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "bad.vert").write_text("a\tb\n")
+    (tmp_path / "secret.txt").write_text("One.")
+    (tmp_path / "secret.txt").chmod(0)
+    names = ["a.vert", "bad.vert", "secret.txt", "a.txt"]
+    if os.access(tmp_path / "secret.txt", os.R_OK):  # for a superuser there are no secrets
+        names.remove("secret.txt")
+    shown = command("corpus", *names, "--lang", "cs", "--json", cwd=tmp_path)
+    assert shown.returncode == 1
+    told = json.loads(shown.stdout)
+    assert told["files"] == ["a.vert", "a.txt"]
+    assert [each["file"] for each in told["refused"]] == names[1:-1]
+    assert f"imported from 2 of {len(names)} files; {len(names) - 2} refused" in shown.stderr
+    assert all(each["why"] in shown.stderr for each in told["refused"])
 
 
 def test_a_corpus_in_use_says_by_whom(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from thresher.query.update import update
 from thresher.store.corpus import CorpusError, Document
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import Imported
-from thresher.store.pages import Figures, described, page_paths
+from thresher.store.pages import Figures, PageWriter, described, page_paths
 
 STUBBORN = """
 import os, signal, sys
@@ -216,6 +216,54 @@ def test_an_archive_is_imported_once_and_one_without_records_not_at_all(tmp_path
     assert names == ["pages-000001.parquet"]
 
 
+def test_an_archive_that_is_refused_does_not_stand_in_the_way_of_others(tmp_path: Path) -> None:
+    (tmp_path / "a.warc.gz").write_bytes(packed(response("http://a.uk/1", page(1))))
+    (tmp_path / "empty.warc.gz").write_bytes(b"")
+    (tmp_path / "b.warc.gz").write_bytes(packed(response("http://a.uk/2", page(2))))
+    (tmp_path / "bad.vert").write_text("a\tb\n")
+    (tmp_path / "c.vert").write_bytes(VERTICAL_EXAMPLE)
+    names = ["a.warc.gz", "empty.warc.gz", "bad.vert", "b.warc.gz", "c.vert"]
+    done = command("corpus", *names, "--lang", "en", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert sorted(told["files"]) == ["a.warc.gz", "b.warc.gz", "c.vert"]
+    assert [each["file"] for each in told["refused"]] == ["bad.vert", "empty.warc.gz"]
+    assert told["pages"]["kept"] == 2
+    assert b"a.warc.gz: 1 records, 1 pages, 1 kept" in done.stderr
+    assert b"3 documents with 2 tokens imported from 3 of 5 files; 2 refused" in done.stderr
+    assert b"empty.warc.gz has no record that could be read; is it an archive?" in done.stderr
+    assert texts(pages(tmp_path)) == [text(1), text(2)]
+    again = command("corpus", *names, cwd=tmp_path)
+    assert again.returncode == 1 and again.stderr.count(b"was imported before") == 3
+
+
+def test_what_was_imported_before_a_fault_of_the_machine_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2):
+        data = packed(response(f"http://a.uk/{number}", page(number)))
+        (tmp_path / f"{number}.warc.gz").write_bytes(data)
+    (tmp_path / "a.vert").write_bytes(VERTICAL_EXAMPLE)
+    seal = PageWriter.seal
+
+    def full(writer: PageWriter, told: Mapping[str, str]) -> Path:
+        if told["source"] == "2.warc.gz":
+            raise OSError(28, "No space left on device")
+        return seal(writer, told)
+
+    monkeypatch.setattr(PageWriter, "seal", full)
+    found: list[Imported] = []
+    with pytest.raises(OSError, match="No space left"):
+        import_files(
+            *(tmp_path / "corpus", [tmp_path / name for name in ("1.warc.gz", "2.warc.gz", "a.vert")]),
+            language="en",
+            report=found.append,
+        )
+    (told,) = found
+    assert (told.files, told.documents, told.refused) == (("a.vert", "1.warc.gz"), 2, ())
+    assert texts(pages(tmp_path)) == [text(1)]
+
+
 def test_the_bytes_are_the_same_however_many_processes_read(tmp_path: Path) -> None:
     data = packed(*(response(f"http://a.uk/{n}", page(n % 30)) for n in range(60)))
     (tmp_path / "a.warc.gz").write_bytes(data)
@@ -376,6 +424,55 @@ def test_an_archive_may_come_through_a_pipe(tmp_path: Path) -> None:
     assert (found.text, found.warc_file) == (text(1), None)
     again = command("corpus", "-", "--format", "warc", cwd=tmp_path, input=data)
     assert b"was imported before" in again.stderr
+
+
+def test_a_saved_page_may_come_through_a_pipe(tmp_path: Path) -> None:
+    told = page(1, '<link rel="canonical" href="http://a.uk/told">')
+    for body, url in ((told, "http://a.uk/told"), (page(2), "file:///dev/stdin")):
+        done = command("corpus", "-", "--format", "html", "--lang", "en", "--json", cwd=tmp_path, input=body)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["files"] == ["stdin"]
+        found = pages(tmp_path)[-1]
+        assert (found.url, found.warc_file) == (url, None)
+    assert texts(pages(tmp_path)) == [text(1), text(2)]
+    again = command("corpus", "-", "--format", "html", cwd=tmp_path, input=told)
+    assert b"stdin was imported before" in again.stderr and len(pages(tmp_path)) == 2
+
+
+def test_a_saved_page_that_is_too_long_is_rejected_and_known_again(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "corpus.toml").write_text('language = "en"\n[fetch]\nmax_body_bytes = 70000\n')
+    done = bring(tmp_path, "a.html", page(1) + b" " * 140_000)
+    assert done.pages and done.pages.rejected == {"truncated": 1}
+    assert import_files(tmp_path / "corpus", [tmp_path / "a.html"]).skipped == ("a.html",)
+
+
+def test_a_directory_of_archives_is_refused_with_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "warcs").mkdir()
+    done = command("corpus", "warcs", "--format", "warc", "--lang", "en", cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"warcs is a directory; give the archives in it: warcs/*" in done.stderr
+    assert not (tmp_path / "corpus").exists()
+
+
+@pytest.mark.parametrize("format", ["warc", "html"])
+def test_an_import_that_waits_for_its_input_can_be_interrupted(tmp_path: Path, format: str) -> None:
+    line = [sys.executable, "-m", "thresher.cli", "import", "corpus", "-", "--format", format, "--lang", "en"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, cwd=tmp_path, stdin=pipe, stderr=pipe) as process:
+        assert process.stdin and process.stderr
+        temporary = tmp_path / "corpus" / "imports" / "pages-000001.parquet.tmp"
+        while not temporary.exists():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(timeout=60) == 130
+        finally:
+            process.kill()
+        told = process.stderr.read()
+    assert b"Fatal" not in told and b"Traceback" not in told
+    assert b"0 documents imported from 0 of 1 files" in told
+    assert not temporary.exists()
 
 
 def test_an_import_that_is_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:

@@ -115,6 +115,25 @@ def test_every_document_of_a_corpus_is_one_with_any_namespace_or_none() -> None:
     assert [document.text for document in teis("<TEI.2><text><p>old</p></text></TEI.2>")] == ["old"]
 
 
+def test_msd_beside_a_part_of_speech_is_features_and_what_is_not_kept_is_told() -> None:
+    with_both = '<w pos="NOUN" msd="Case=Nom" lemma="pes" join="right">psi</w>'
+    without = '<pc pos="PUNCT">.</pc>'
+    (document,), remarks = brought(f"<TEI><text><p>{with_both}{without}</p></text></TEI>", "a.xml")
+    assert [token.values for token in records(document) if isinstance(token, Token)] == [
+        ("psi", "NOUN", "pes", "Case=Nom"),
+        (".", "PUNCT", "", ""),
+    ]
+    assert remarks == ("a.xml: not kept: whether there is a space between two tokens (@join)",)
+    (document,), remarks = brought(f"<TEI><text><p>{without}{with_both}</p></text></TEI>", "a.xml")
+    assert [token.values for token in records(document) if isinstance(token, Token)] == [
+        (".", "PUNCT", ""),
+        ("psi", "NOUN", "pes"),
+    ]
+    assert any(
+        remark.startswith("a.xml: not kept: @msd, which the first token does not have") for remark in remarks
+    )
+
+
 def test_text_outside_tokens_is_told_where_there_are_tokens() -> None:
     text = xml("<p>Lost.</p><p>\n<w>kept</w> <w>too</w></p><p>Lost</p>")
     (document,), remarks = brought(text, "a.xml")

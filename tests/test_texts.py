@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +14,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from exporting import exported, make
 from importing import brought
-from thresher.store.importers import source, texts
+from thresher.export.choice import Choice
+from thresher.store.importers import encoding, source, texts
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import ImportedDocument
 
@@ -57,6 +60,61 @@ def test_a_file_is_a_document_and_with_split_every_line_is() -> None:
     assert [(document.id, document.text) for document in found] == [("a.txt#1", "a"), ("a.txt#2", "b")]
 
 
+LETTER = "Milá babičko,\nžluťoučký kůň je už zdráv.\nA píšu Ti, že přijedu.\n" * 50
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (LETTER.encode("cp1250"), "is not in UTF-8: so are 150 of 150 .* in line 1; .*iconv -f CP1250"),
+        (
+            (LETTER + "x" * 2_000_000 + "\n").encode() + LETTER.encode("cp1250"),
+            "is not in UTF-8: so are 150 of 300 lines.* in line 152;",
+        ),
+        (LETTER.encode("utf-16-le"), "seems to be in UTF-16LE; make it UTF-8: iconv -f UTF-16LE -t UTF-8 a"),
+        (LETTER.encode("utf-16-be"), "seems to be in UTF-16BE"),
+        ("Ещё не конец.\n".encode("utf-16-be") * 100, "seems to be in UTF-16BE"),
+    ],
+)
+def test_a_file_in_another_encoding_is_refused_with_the_cure(data: bytes, message: str) -> None:
+    for name in ("a.txt", "a.vert"):
+        with pytest.raises(ImportFault, match=rf"^{name} {message}"):
+            brought(data, name)
+
+
+@pytest.mark.parametrize("name", ["a.vert", "a.jsonl", "a.conllu"])
+@pytest.mark.parametrize("code", ["cp1250", "utf-16-le"])
+def test_another_encoding_is_told_before_anything_else_that_is_wrong_then(name: str, code: str) -> None:
+    with pytest.raises(ImportFault, match=f"^{name} (is not in UTF-8|seems to be in UTF-16LE)"):
+        brought(LETTER.encode(code), name)
+
+
+@given(st.text(st.sampled_from("aé☃😀 \n"), max_size=200), st.integers(1, 30))
+def test_utf8_is_taken_for_utf8_however_its_pieces_are_cut(text: str, size: int) -> None:
+    data = text.encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "LONGEST", 10)
+        verdict = encoding.Verdict()
+        for at in range(0, len(data), size):
+            verdict.take(data[at : at + size])
+        verdict.end()
+    assert verdict.fault == ""
+
+
+def test_a_few_damaged_lines_among_many_are_replaced_and_told() -> None:
+    (document,), remarks = brought((LETTER * 2).encode() + b"b\xff\n", "a.txt")
+    assert document.text and document.text.endswith("b\ufffd")
+    assert remarks == (
+        "a.txt: 1 × a line with bytes that are not UTF-8, replaced by U+FFFD (first in line 301)",
+    )
+
+
+@pytest.fixture
+def _however_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "MOST_BAD", 1.0)
+
+
+@pytest.mark.usefixtures("_however_many")
 def test_bytes_that_are_not_utf8_are_replaced_and_their_lines_counted() -> None:
     for options in ({}, {"split": "line"}):
         _, remarks = brought(b"a\nb\xff\xfe\n\xe2\x82c\n", "a.txt", **options)
@@ -144,6 +202,7 @@ def test_a_bad_line_of_json_is_named_with_the_cure(line: str, message: str) -> N
         brought('{"text": "fine"}\n' + line + "\n", "a.jsonl")
 
 
+@pytest.mark.usefixtures("_however_many")
 def test_bad_bytes_in_json_are_replaced_and_told() -> None:
     (document,), remarks = brought(b'{"text": "a\xff"}', "a.jsonl")
     assert document.text == "a\ufffd"
@@ -164,6 +223,33 @@ def test_columns_of_a_table_become_meta() -> None:
     assert (first.id, first.text) == ("x", "One.\nTwo.")
     assert first.meta == {"id": "x", "year": "2001", "when": "2001-02-03T00:00:00Z", "tags": '["a"]'}
     assert (second.meta, second.number) == ({"id": "y", "tags": "[]"}, 2)
+
+
+@pytest.mark.parametrize("name", ["jsonl", "parquet"])
+def test_of_pages_that_were_exported_only_what_tells_something_is_kept(tmp_path: Path, name: str) -> None:
+    corpus = make(tmp_path, ["Jen jeden.", "Nechci být v modelu."], pages=[{"badness": 7.5}, {}])
+    first, second = brought(exported(corpus, name, Choice(opted_out=True)), f"a.{name}")[0]
+    assert (first.text, second.text) == ("Jen jeden.", "Nechci být v modelu.")
+    told = {
+        "url": "http://a.cz/0?a=1&b=2",
+        "host": "a.cz",
+        "domain": "a.cz",
+        "fetched": "2026-09-21T14:13:20Z",
+        "language": "cs",
+        "language_share": "1.0",
+        "badness": "7.5",
+        "title": 'A "title" <i>',
+    }
+    assert {key: value for key, value in first.meta.items() if key in told} == told
+    assert "opt_out" not in first.meta and second.meta["opt_out"] == "noai"
+    assert set(first.meta) <= set(texts.OUR_KNOWLEDGE)
+    assert "Menu" not in str(first.meta)
+
+
+def test_columns_of_others_stay_whatever_they_are_called() -> None:
+    line = json.dumps({"text": "a", "paragraphs": 3, "languages": ["cs"], "depth": 1})
+    (document,) = brought(line, "a.jsonl")[0]
+    assert document.meta == {"paragraphs": "3", "languages": '["cs"]', "depth": "1"}
 
 
 def test_many_rows_in_many_groups_keep_their_order() -> None:

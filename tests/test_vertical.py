@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from importing import Records, brought, records, words
-from thresher.store.importers import body, source, vertical
+from thresher.store.importers import body, encoding, source, vertical
 from thresher.store.importers.source import ImportFault
 from thresher.store.imports import ImportedDocument, documents, import_files
 from thresher.store.lines import Close, Open, Token, clean, clean_name
@@ -56,7 +56,13 @@ def test_a_document_keeps_its_attributes_structures_and_tokens() -> None:
         Close("s"),
         Close("p"),
     ]
-    assert remarks(DOCUMENT) == ""
+    assert remarks(DOCUMENT) == "a.vert: not kept: whether there is a space between two tokens (<g/>)"
+
+
+def test_what_is_not_kept_is_told_once() -> None:
+    told = ("whether there is a space between two tokens (<g/>)", "empty tags, such as <br/>")
+    text = "<s>\na\n<g/>\nb\n<br/>\nc\n</s>\n" * 3
+    assert remarks(text) == "\n".join(f"a.vert: not kept: {what}" for what in told)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +91,58 @@ def test_structures_come_out_whole_however_they_go_in(text: str, expected: Recor
 def test_a_line_that_is_no_whole_tag_is_a_token(token: str) -> None:
     (document,) = vert(f"<s>\n{token}\nx\n</s>\n")
     assert words(document) == [token, "x"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "meta"),
+    [
+        ('<doc id="2" title="Film "Kolja" dnes">', {"id": "2", "title": 'Film "Kolja" dnes'}),
+        ("<doc id=2>", {"id": "2"}),
+        ("<doc id=2 url=http://a.cz/>", {"id": "2", "url": "http://a.cz/"}),
+        ("<doc title='L'amour a=b' id=\"2\">", {"title": "L'amour", "a": "b'", "id": "2"}),
+        ('<doc id="2" title="open> ', {"id": "2", "title": "open"}),
+        ('<doc id="2" title="a "b" c" year="1999" />', {"id": "2", "title": 'a "b" c', "year": "1999"}),
+        ("<doc no attributes>", {}),
+    ],
+)
+def test_a_tag_of_a_document_that_is_not_well_formed_begins_one_all_the_same(
+    tag: str, meta: dict[str, str]
+) -> None:
+    told = "a.vert: 1 × a tag of a document that is not well-formed, read as far as it can be (first in line "
+    text = f"<doc id='1'>\na\n</doc>\n{tag}\nb\n</doc>\n<doc>\nc\n</doc>\n"
+    first, second, third = vert(text)
+    assert [words(document) for document in (first, second, third)] == [["a"], ["b"], ["c"]]
+    assert second.meta == meta
+    assert remarks(text) == f"{told}4)"
+    text = f"{tag}\nb\n</doc>\n<doc>\nc\n</doc>\n"  # the first tag of a file tells which is that of documents
+    assert [document.meta for document in vert(text)] == [meta, {}]
+    assert remarks(text) == f"{told}1)"
+
+
+def test_a_structure_that_is_not_well_formed_is_told_and_stays_a_token() -> None:
+    text = "<doc>\na\n<s n=3>\nb\n<http://x>\n<a b>\n</doc>\n"
+    (document,) = vert(text)
+    assert words(document) == ["a", "<s n=3>", "b", "<http://x>", "<a b>"]
+    expected = "1 × a line that looks like a tag but is not well-formed, taken for a token (first in line 3)"
+    assert remarks(text) == f"a.vert: {expected}"
+
+
+def test_a_long_line_that_is_no_tag_takes_no_long_time() -> None:
+    for text in ("a " * 30_000, "a=' " * 15_000, 'a=" ' * 15_000, "a" * 60_000, " " * 60_000, "a= " * 20_000):
+        assert vertical.lenient(text) is not None
+        assert vert(f"<doc {text}>\nx\n")
+
+
+@pytest.mark.parametrize("blank", ["", " ", "  ", "\u00a0", "\u3000 \u2003"])
+def test_a_line_without_a_word_is_left_out_and_told(blank: str) -> None:
+    text = f"<s>\na\tA\ta\n{blank}\tB\tb\n c\tC\tc\n</s>\nd\tD\td\n{blank}\tE\te"
+    (document,) = vert(text)
+    assert words(document) == ["a", " c", "d"]
+    told = "2 × a line without a word, left out (first in line 3)"
+    assert remarks(text) == f"a.vert: {told}"
+    (single,) = vert(f"a\n{blank}\n b\n{blank}")
+    assert words(single) == ["a", " b"]
+    assert bool(remarks(f"a\n{blank}\nb")) == bool(blank)
 
 
 def test_a_tag_with_columns_behind_it_is_a_token() -> None:
@@ -117,7 +175,8 @@ def test_a_document_that_is_not_ended_ends_where_the_next_begins() -> None:
     assert "1 × a document without an end tag, ended where the next began (first in line 4)" in remarks(text)
 
 
-def test_what_is_odd_is_counted_and_told_with_its_first_line() -> None:
+def test_what_is_odd_is_counted_and_told_with_its_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "MOST_BAD", 1.0)
     text = (
         b"<corpus>\n<doc>\na\tb\tc\nd\ne\tf\tg\th\n</s>\n\xff\tx\ty\n<s>\n<s>\ni\tj\tk\n</doc>\n</corpus>\n"
     )
@@ -284,7 +343,7 @@ class Plain:
     def read(self, line: str) -> None:
         tag = TAG.fullmatch(line)
         if tag is None:
-            if line and not ASIDE.fullmatch(line):
+            if clean(line).strip() and not ASIDE.fullmatch(line):
                 self.records.append(Token((clean(line),)))
             return
         name = clean_name(tag[1] or tag[4])
@@ -314,7 +373,7 @@ LINES = st.one_of(
     st.sampled_from(
         ["<doc id='1'>", "<s n=\"1\" m='2'>", "<é>", "</é>", "<s\tx='e\u0301'>", "</s> ", "<a='1'>"]
     ),
-    st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), max_size=5),
+    st.text(st.characters(exclude_characters="\0\t\n\r", exclude_categories=["Cs"]), max_size=5),
 )
 
 
@@ -334,13 +393,16 @@ def test_many_lines_at_once_give_what_one_after_the_other_gives(lines: list[str]
     assert [(document.meta, records(document)) for document in found] == plain.documents
 
 
-VALUES = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), max_size=6)
+VALUES = st.text(st.characters(exclude_characters="\0\t\n\r", exclude_categories=["Cs"]), max_size=6)
 
 
 @given(st.lists(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=5), min_size=1, max_size=5))
 @example([[("\u0338", "\x02", "\x85\u2028")], [("e\u0301", "", "")]])
 def test_tokens_are_read_back_clean(sentences: list[list[tuple[str, str, str]]]) -> None:
-    plain = [[token for token in sentence if not token[0].startswith("<")] for sentence in sentences]
+    plain = [
+        [token for token in sentence if not token[0].startswith("<") and clean(token[0]).strip()]
+        for sentence in sentences
+    ]
     plain = [sentence for sentence in plain if sentence]
     text = "".join("<s>\n" + "".join("\t".join(token) + "\n" for token in each) + "</s>\n" for each in plain)
     found = vert(text)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter, validators
 
 from thresher.cli.app import AsJson, Directory, app, print_json, say
 from thresher.cli.visiting import counting
 from thresher.config import ConfigError
+
+if TYPE_CHECKING:
+    from thresher.store.imports import Imported
 
 FormatName = Literal["vertical", "text", "conllu", "tei", "jsonl", "parquet", "warc", "html"]
 
@@ -45,7 +48,8 @@ def import_corpora(
     ones; of a damaged archive, what can be read is. Other corpora are taken as they are.
 
     Files may be packed: .gz, .zst, .xz, .bz2, archives also .lz4. Each is imported whole or not at all; one that
-    was imported before is skipped. What is odd but can be read is told at the end.
+    was imported before is skipped, and one that cannot be imported is named at the end, with exit code 1. What is
+    odd but can be read is told at the end.
 
     Parameters
     ----------
@@ -77,26 +81,40 @@ def import_corpora(
         from thresher.crawl.start import language_code
 
         lang = language_code(lang)
-    with counting(_bytes(files), "bytes") as progress:
-        found = import_files(
-            directory,
-            files,
-            format=format,
-            attributes=[name.strip() for name in attributes.split(",")] if attributes else None,
-            language=lang,
-            document=document,
-            text_column=text_column,
-            split=split or "",
-            entities=entities,
-            processes=processes or 0,
-            progress=progress,
-        )
+    done: list[Imported] = []  # once: also if a fault or somebody ends it, what was imported is told
+    try:
+        with counting(_bytes(files), "bytes") as progress:
+            found = import_files(
+                directory,
+                files,
+                format=format,
+                attributes=[name.strip() for name in attributes.split(",")] if attributes else None,
+                language=lang,
+                document=document,
+                text_column=text_column,
+                split=split or "",
+                entities=entities,
+                processes=processes or 0,
+                progress=progress,
+                report=done.append,
+            )
+            done.append(found)
+    finally:
+        for found in done:
+            _tell(found, len(files), json)
+
+
+def _tell(found: Imported, count: int, json: bool) -> None:
+    """What came of so many files."""
     if json:
         print_json(found)
     for remark in found.remarks:
         say(remark)
     tokens = f" with {found.tokens:,} tokens" if found.tokens else ""
-    say(f"{found.documents:,} documents{tokens} imported from {len(found.files):,} of {len(files):,} files")
+    refused = f"; {len(found.refused):,} refused" if found.refused else ""
+    say(
+        f"{found.documents:,} documents{tokens} imported from {len(found.files):,} of {count:,} files{refused}"
+    )
 
 
 def _bytes(files: Sequence[Path]) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 from thresher.config import Config
 from thresher.crawl.frontier import Frontier
 from thresher.crawl.guide import Guide
+from thresher.crawl.imported import Imported
 from thresher.crawl.ledger import Ledger
 from thresher.crawl.novelty import Novelty
 from thresher.crawl.politeness import Politeness
@@ -22,8 +23,12 @@ from thresher.store.shards import Shard
 class Books:
     """What was found, what was seen, what waits, who is to be left alone, and what all of it was worth."""
 
-    def __init__(self, directory: Path, config: Config, clock: Callable[[], float], shard: Shard) -> None:
-        self.ledger = Ledger(directory, config, clock, shard)
+    def __init__(
+        self, directory: Path, config: Config, clock: Callable[[], float], shard: Shard, root: Path
+    ) -> None:
+        """`root`: the corpus; of a shard, the directory is a part of it."""
+        imported = Imported.of(root) if config.judge.duplicates else None
+        self.ledger = Ledger(directory, config, clock, shard, imported)
         state = self.ledger.state
         self.seen = Seen(state)
         self.yields = Yields(state)

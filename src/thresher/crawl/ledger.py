@@ -18,6 +18,7 @@ from msgspec import Struct, field
 
 from thresher._version import __version__
 from thresher.config import Config, ConfigError
+from thresher.crawl.imported import Imported
 from thresher.crawl.state import State
 from thresher.page import Candidate, Failure, Page, Reply, Verdict
 from thresher.store.files import exclusive
@@ -30,7 +31,7 @@ from thresher.url import host as host_of
 
 FILES = b"m/files"  # committed length of every file; null for one that is sealed
 FIGURES = b"m/figures"
-# Begins the detail of a duplicate; the number of the outcome it equals, or its URL, follows.
+# Begins the detail of a duplicate; the number of the outcome it equals, or its URL, or a file of imports, follows.
 TWIN = "same as "
 RAW, TEXT = b"r", b"t"  # hash of a raw page, of a text -> number of the first outcome that had it
 CLAIMED = b"k"  # hash of a text -> URL of another shard that had it first
@@ -65,9 +66,16 @@ class Ledger:
     """Everything of a corpus directory that one crawler writes."""
 
     def __init__(
-        self, directory: Path, config: Config, clock: Callable[[], float], shard: Shard = ALONE
+        self,
+        directory: Path,
+        config: Config,
+        clock: Callable[[], float],
+        shard: Shard = ALONE,
+        imported: Imported | None = None,
     ) -> None:
+        """`imported`: pages that the corpus has besides those of its crawl."""
         self.directory = directory
+        self._imported = imported or Imported()
         self._config = config
         self._clock = clock
         self._shard = shard
@@ -109,10 +117,11 @@ class Ledger:
     # what happened to a URL
 
     def seen_before(self, page: Page) -> tuple[bool, bool]:
-        """Whether the raw page and its text are in the books."""
+        """Whether the raw page and its text are in the books, or were imported."""
+        raw, text, imported = page.raw_hash, page.text_hash, self._imported
         return (
-            bool(page.raw_hash) and RAW + page.raw_hash in self.state,
-            bool(page.text_hash) and bool(self._first_with(page.text_hash)),
+            bool(raw) and (RAW + raw in self.state or bool(imported.raw(raw))),
+            bool(text) and bool(self._first_with(text) or imported.text(text)),
         )
 
     def _first_with(self, text_hash: bytes) -> str:
@@ -164,12 +173,14 @@ class Ledger:
             self._links.extend(link_columns(page, verdict, weights, chances))
 
     def _twin(self, page: Page, verdict: Verdict, elsewhere: str) -> str:
-        """Of a duplicate, which outcome is that of the page it equals."""
+        """Of a duplicate, which outcome is that of the page it equals, or in which file of imports that is."""
         if verdict.reason == "raw duplicate":
             first = self.state.get(RAW + page.raw_hash)
-            return f"{TWIN}{msgspec.msgpack.decode(first, type=int)}" if first else ""
+            told = msgspec.msgpack.decode(first, type=int) if first else self._imported.raw(page.raw_hash)
+            return f"{TWIN}{told}"
         if verdict.reason == "text duplicate":
-            return f"{TWIN}{self._first_with(page.text_hash) or elsewhere}"
+            told = self._first_with(page.text_hash) or elsewhere or self._imported.text(page.text_hash)
+            return f"{TWIN}{told}"
         return ""
 
     def _keep_raw(self, answer: Reply | Failure | None, *, kept: bool) -> tuple[str, int] | None:

@@ -45,7 +45,7 @@ class Crawl:
         self._company = company or Company()
         self._config = config
         self._progress = progress
-        self.books = Books(directory, config, clock, self._company.shard)
+        self.books = Books(directory, config, clock, self._company.shard, root or directory)
         self.visits = Visits(config, self.books, self._company, forgotten.load(root or directory), connect_to)
         self._meter = Meter(config.budget, self.books.ledger.figures)
         self._under_way: set[asyncio.Task[None]] = set()

@@ -7,10 +7,12 @@ there are.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -27,7 +29,7 @@ from thresher.store import forgotten, imports
 from thresher.store.archives.replies import OTHER, REVISIT, Refused
 from thresher.store.importers.formats import check, format_of
 from thresher.store.importers.source import STDIN, ImportFault
-from thresher.store.imports import NOT_AGAIN, Imported
+from thresher.store.imports import NOT_AGAIN, Imported, Refusal
 from thresher.store.pages import Figures, PageWriter, described, page_paths
 from thresher.store.tables import document_row
 
@@ -38,7 +40,9 @@ WAITING_PAGES = 64  # … or so many for each reader
 FAULTS_TOLD = 3  # pages of an input that are named because nobody could read them, for each reason
 NEW_HASHES = 1 << 20  # that are kept in a set before they join the others
 
+T = TypeVar("T")
 Progress = Callable[[int], None]
+Report = Callable[[Imported], None]
 
 
 def import_files(
@@ -49,43 +53,49 @@ def import_files(
     language: str = "",
     processes: int = 0,
     progress: Progress = lambda _: None,
+    report: Report = lambda _: None,
     **options: Any,
 ) -> Imported:
     """Import files of any format into a corpus, which is made if it is not there and a language is given.
 
     Archives (WARC, WET, ARC), folders and files of saved pages become documents beside crawled ones; all others are
     imported by `thresher.store.imports.import_files`, which has the other options. Pages are read by so many
-    `processes`, or by one less than the machine has cores.
+    `processes`, or by one less than the machine has cores. If some files are refused, the others are imported, and
+    ImportFault tells why; `report` is told what was imported whenever an exception comes instead of that.
     """
     formats = [page_format(path, format) for path in files]
     pages = [path for path, name in zip(files, formats, strict=True) if name]
     others = [path for path, name in zip(files, formats, strict=True) if not name]
-    for path in pages:
-        if str(path) != STDIN and not path.exists():
+    for path, name in zip(files, formats, strict=True):
+        if name and str(path) != STDIN and not path.exists():
             raise ConfigError(f"{path} does not exist; give files to import, or - for standard input")
-    check(imports.choices(**options), {format_of(path, format) for path in others})
+        if name == "warc" and str(path) != STDIN and path.is_dir():
+            raise ConfigError(f"{path} is a directory; give the archives in it: {path}/*")
+    asked = imports.choices(**options)
+    check(asked, {format_of(path, format) for path in others})
     archives = [path for path, name in zip(files, formats, strict=True) if name == "warc"]
     saved = [path for path, name in zip(files, formats, strict=True) if name == "html"]
     saved_paths(saved)  # so that a folder without pages is told before anything is made
     found = Imported()
     if others or not pages:
-        found = imports.import_files(
-            directory, others, format=format, language=language, progress=progress, **options
+        found = imports.bring(
+            directory, others, asked, format=format, language=language, progress=progress, report=report
         )
-    if not pages:
-        return found
-    read = sum(path.stat().st_size for path in others if path.is_file())
-    harvest = import_pages(
-        directory, archives, saved, language, processes, lambda count: progress(read + count)
-    )
-    return replace(
-        harvest,
-        files=found.files + harvest.files,
-        documents=found.documents + harvest.documents,
-        tokens=found.tokens,
-        skipped=found.skipped + harvest.skipped,
-        remarks=found.remarks + harvest.remarks,
-    )
+    if pages:
+        read = sum(path.stat().st_size for path in others if path.is_file())
+        before = found
+        found += _bring(
+            directory,
+            archives,
+            saved,
+            language,
+            processes,
+            lambda count: progress(read + count),
+            lambda harvest: report(before + harvest),
+        )
+    if found.refused:
+        report(found)
+    return found.checked()
 
 
 def import_pages(
@@ -97,13 +107,30 @@ def import_pages(
     progress: Progress = lambda _: None,
 ) -> Imported:
     """Import archives and saved pages. Each archive is there whole or not at all, and so are all saved pages."""
+    return _bring(directory, archives, saved, language, processes, progress, lambda _: None).checked()
+
+
+def _bring(
+    directory: Path,
+    archives: Sequence[Path],
+    saved: Sequence[Path],
+    language: str,
+    processes: int,
+    progress: Progress,
+    report: Report,
+) -> Imported:
+    """What `import_pages` does, but archives that are refused are only told."""
     config = imports.corpus_for(directory, language)
     inputs: list[Input] = [Archive(path, config.fetch) for path in archives]
     if saved:
         inputs.append(SavedPages(saved, config.fetch))
     with imports.folder_of(directory) as folder:
         work = _Import(folder, config, progress)
-        asyncio.run(work.run(inputs, processes))
+        try:
+            asyncio.run(work.run(inputs, processes))
+        except BaseException:
+            report(work.imported())
+            raise
         return work.imported()
 
 
@@ -120,6 +147,7 @@ class _Import:
         self._bench = Bench(config)
         self._forgotten = forgotten.load(folder.parent)
         self._files: list[str] = []
+        self._refused: list[Refusal] = []
         self._skipped: list[str] = []
         self._remarks: list[str] = []
         self._figures = Figures()
@@ -127,7 +155,7 @@ class _Import:
 
     async def run(self, inputs: Iterable[Input], processes: int) -> None:
         """Import all that is new."""
-        fresh = [each for each in inputs if not self._skips(each)]
+        fresh = [each for each in inputs if not self._is_settled(each)]
         if not fresh:
             return
         self._bench.remember(corpora.open(self._folder.parent))
@@ -136,12 +164,20 @@ class _Import:
         try:
             await readers.start()
             for each in fresh:
-                await self._take(each, readers)
+                try:
+                    await self._take(each, readers)
+                except ImportFault as fault:
+                    self._refused.append(Refusal(each.name, str(fault)))
         finally:
             await readers.close()
 
-    def _skips(self, source: Input) -> bool:
-        digest = source.known(self._sizes, set(self._known))
+    def _is_settled(self, source: Input) -> bool:
+        """Whether an input was imported before, or cannot even be looked at."""
+        try:
+            digest = source.known(self._sizes, set(self._known))
+        except ImportFault as fault:
+            self._refused.append(Refusal(source.name, str(fault)))
+            return True
         if digest:
             self._skip(source, digest)
         return bool(digest)
@@ -156,7 +192,8 @@ class _Import:
             await self._harvest(source, readers, writer)
             if not source.figures.records:
                 raise ImportFault(
-                    f"{source.name} has no record that could be read; is it an archive?{self._stay()}"
+                    f"{source.name} has no record that could be read; is it an archive? "
+                    "If so, get it once more, or else say with --format what it is"
                 )
             if source.sha256 in self._known:  # only now is that known of what cannot be read twice
                 writer.abandon()
@@ -179,9 +216,6 @@ class _Import:
         self._figures.add(source.figures)
         self._remarks.append(f"{source.name}: {told(source.figures)}")
 
-    def _stay(self) -> str:
-        return "\nthe files before it are imported; go on without it" if self._files else ""
-
     async def _harvest(self, source: Input, readers: Readers, writer: PageWriter) -> None:
         """The way of all pages of an input, in their order, from the file to the writer."""
         pending: deque[tuple[Found, asyncio.Task[Page | Failure]]] = deque()
@@ -196,7 +230,7 @@ class _Import:
             return len(found.reply.body)
 
         try:
-            while portion := await asyncio.to_thread(_portion, events):
+            while portion := await _aside(lambda: _portion(events)):
                 for event in portion:
                     if isinstance(event, Refused):
                         _count(event, source.figures)
@@ -242,7 +276,33 @@ class _Import:
             tuple(self._skipped),
             tuple(self._remarks),
             self._figures,
+            tuple(self._refused),
         )
+
+
+async def _aside(call: Callable[[], T]) -> T:
+    """What a call returns, in a thread that nobody has to wait for: it may read a pipe on which nothing comes."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_: Callable[[Any], None], value: Any) -> None:
+        if not answer.done():
+            set_(value)
+
+    def tell(set_: Callable[[Any], None], value: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, set_, value)
+
+    def work() -> None:
+        try:
+            found = call()
+        except BaseException as fault:  # it is raised where the answer is waited for
+            tell(answer.set_exception, fault)
+        else:
+            tell(answer.set_result, found)
+
+    threading.Thread(target=work, name="input", daemon=True).start()
+    return await answer
 
 
 def _portion(events: Iterator[Found | Refused]) -> list[Found | Refused]:

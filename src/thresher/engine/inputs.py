@@ -9,9 +9,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from thresher.store.archives.packed import READ_BYTES, Packed, unpacked
 from thresher.store.archives.records import Counts, records
 from thresher.store.archives.replies import Refused, reply_of, saved_reply
 from thresher.store.importers.formats import SUFFIXES
-from thresher.store.importers.source import STDIN, fingerprint
+from thresher.store.importers.source import STDIN, fingerprint, opened
 from thresher.store.lines import clean
 from thresher.store.pages import Figures
 from thresher.url import canonical
@@ -29,6 +29,7 @@ from thresher.url import canonical
 PACKINGS = (".gz", ".zst", ".lz4")
 ARCHIVES = (".warc", ".arc", ".wet", ".wat")
 SAVED = (".html", ".htm", ".xhtml")
+STDIN_PLACE = Path("/dev/stdin")
 HEAD_BYTES = 1 << 18  # of a saved page, in which it may say where it was
 
 _ARCHIVE = re.compile(rb"WARC/\d\.\d+\r?\n|filedesc://")
@@ -145,7 +146,14 @@ class Archive:
         self.figures.bytes_skipped = counts.bytes_skipped
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
-        return nullcontext(sys.stdin.buffer) if self._standard else self.path.open("rb")
+        return opened_input(self.path)
+
+
+def opened_input(path: Path) -> AbstractContextManager[BinaryIO]:
+    """A file or standard input; that without a buffer, for a process cannot end while a thread waits in one."""
+    if str(path) != STDIN:
+        return opened(path)
+    return cast(BinaryIO, io.FileIO(sys.stdin.fileno(), closefd=False))
 
 
 class SavedPages:
@@ -157,7 +165,7 @@ class SavedPages:
         self.bytes = 0
         self.figures = Figures()
         self._paths = saved_paths(given)
-        self.given = tuple(clean(path.name) for path in given)
+        self.given = tuple("stdin" if str(path) == STDIN else clean(path.name) for path in given)
         self.name = self.given[0] if len(given) == 1 else f"{len(self._paths):,} saved pages"
         self._limit = limits.max_body_bytes
         self._hash = hashlib.sha256()
@@ -169,6 +177,8 @@ class SavedPages:
 
     def known(self, sizes: set[int], digests: set[str]) -> str:
         """Its digest if it was imported before, as far as that can be told now."""
+        if any(str(path) == STDIN for path in self._paths):
+            return ""
         if sum(path.stat().st_size for path in self._paths) not in sizes:
             return ""
         whole = hashlib.sha256()
@@ -179,30 +189,33 @@ class SavedPages:
     def events(self, advance: Callable[[int], None]) -> Iterator[Found | Refused]:
         """Every page, with the address that it claims to have been at, or else that of the file."""
         for number, path in enumerate(self._paths, 1):
-            with path.open("rb") as file:
-                body = file.read(self._limit + 1)
+            standard = str(path) == STDIN
+            digest = hashlib.sha256()
+            parts, size = [], 0
+            with opened_input(path) as file:
                 moment = os.fstat(file.fileno()).st_mtime
-            whole = len(body) <= self._limit
-            digest = hashlib.sha256(body).digest() if whole else bytes.fromhex(fingerprint(path))
-            size = len(body) if whole else path.stat().st_size
-            self._hash.update(digest)
+                while part := file.read(READ_BYTES):
+                    digest.update(part)
+                    parts += [part] if size <= self._limit else []
+                    size += len(part)
+            self._hash.update(digest.digest())
             self.bytes += size
             self.figures.records += 1
             advance(size)
-            if not whole:
+            if size > self._limit:
                 yield Refused("", "truncated")
                 continue
-            place = path.resolve()
-            yield Found(
-                number, saved_reply(address(body) or place.as_uri(), body, moment), (str(place), None)
-            )
+            body = b"".join(parts)
+            place = STDIN_PLACE if standard else path.resolve()
+            raw = None if standard else (str(place), None)
+            yield Found(number, saved_reply(address(body) or place.as_uri(), body, moment), raw)
 
 
 def saved_paths(given: Sequence[Path]) -> list[Path]:
     """All saved pages among files and in folders; ConfigError if a folder has none."""
     found: list[Path] = []
     for path in given:
-        if not path.is_dir():
+        if str(path) == STDIN or not path.is_dir():
             found.append(path)
             continue
         inside = [

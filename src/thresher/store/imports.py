@@ -34,7 +34,15 @@ from thresher.store.pages import TEMPORARY as TEMPORARY_PAGES
 
 NAMES = ("id", "url")  # of what a document is known by to those who want it forgotten
 TO_STAY_FORGOTTEN = "a document that is to stay forgotten, left out"
+SHARED_TOLD = 10  # names of files that would have to be imported anew together
 NOT_AGAIN = "was imported before and is skipped; to import it anew, delete"
+
+
+class Refusal(Struct, frozen=True):
+    """A file that cannot be imported."""
+
+    file: str
+    why: str  # and what helps
 
 
 class Imported(Struct, frozen=True):
@@ -46,6 +54,24 @@ class Imported(Struct, frozen=True):
     skipped: tuple[str, ...] = ()  # files that were imported before
     remarks: tuple[str, ...] = ()  # sentences about what was odd
     pages: Figures | None = None  # of archives and saved pages, if there were any
+    refused: tuple[Refusal, ...] = ()  # files that cannot be imported
+
+    def __add__(self, other: Imported) -> Imported:
+        return Imported(
+            self.files + other.files,
+            self.documents + other.documents,
+            self.tokens + other.tokens,
+            self.skipped + other.skipped,
+            self.remarks + other.remarks,
+            self.pages or other.pages,
+            self.refused + other.refused,
+        )
+
+    def checked(self) -> Imported:
+        """The same; ImportFault if a file was refused."""
+        if self.refused:
+            raise ImportFault("\n".join(each.why for each in self.refused))
+        return self
 
 
 class ImportFile(Struct, frozen=True):
@@ -116,32 +142,49 @@ def import_files(
     split: Literal["", "line"] = "",
     entities: bool = False,
     progress: Callable[[int], None] = lambda _: None,
+    report: Callable[[Imported], None] = lambda _: None,
 ) -> Imported:
     """Import files into a corpus, which is made if it is not there and a language is given.
 
-    Each file is there whole or not at all; if one cannot be read, those before it stay. `progress` is told how many
-    bytes were read so far. The other options are those of `thresher import`.
+    Each file is there whole or not at all. If some are refused, the others are imported, and ImportFault tells why.
+    `progress` is told how many bytes were read so far; `report`, what was imported, whenever an exception comes
+    instead of that. The other options are those of `thresher import`.
 
     >>> import_files(Path("czech"), [Path("old.vert.xz")], language="cs")  # doctest: +SKIP
     Imported(files=('old.vert.xz',), documents=311, tokens=402811, skipped=(), remarks=())
     """
-    jobs = [(path, format_of(path, format)) for path in files]
     asked = choices(attributes, document, text_column, split, entities)
+    found = bring(directory, files, asked, format=format, language=language, progress=progress, report=report)
+    if found.refused:
+        report(found)
+    return found.checked()
+
+
+def bring(
+    directory: Path,
+    files: Sequence[Path],
+    asked: Choices,
+    *,
+    format: str | None = None,
+    language: str = "",
+    progress: Callable[[int], None] = lambda _: None,
+    report: Callable[[Imported], None] = lambda _: None,
+) -> Imported:
+    """What `import_files` does, but files that are refused are only told."""
+    jobs = [(path, format_of(path, format)) for path in files]
     check(asked, {name for _, name in jobs})
     config = corpus_for(directory, language)
     with folder_of(directory) as folder:
         work = _Import(folder, config, asked, progress)
         try:
-            for path, name in jobs:
-                work.take(path, name)
-        except ImportFault as fault:
-            if not work.files:
-                raise
-            raise ImportFault(
-                f"{fault}\nthe files before it are imported; go on with the same command"
-            ) from None
-        finally:
-            work.close()
+            try:
+                for path, name in jobs:
+                    work.take(path, name)
+            finally:
+                work.close()
+        except BaseException:
+            report(work.imported())
+            raise
         return work.imported()
 
 
@@ -162,7 +205,6 @@ class _Import:
     def __init__(
         self, folder: Path, config: Config, choices: Choices, progress: Callable[[int], None]
     ) -> None:
-        self.files: list[str] = []
         self._choices = choices
         self._progress = progress
         self._folder = folder
@@ -171,14 +213,22 @@ class _Import:
         self._sizes = {size for file in before for size in file.bytes}
         self._writer = Writer(self._folder, config.language)
         self._forgotten = forgotten.load(folder.parent)
-        self._figures: Counter[str] = Counter()
+        self._files: list[tuple[str, Counter[str]]] = []  # names, with what was in them
+        self._refused: list[Refusal] = []
         self._skipped: list[str] = []
+        self._shared: dict[Path, list[str]] = {}  # names of the input files of a Parquet file
         self._remarks: list[str] = []
         self._read = 0  # bytes
 
     def take(self, path: Path, format_name: str) -> None:
-        """Import a file, or skip it."""
+        """Import a file, or skip or refuse it."""
         source = Source(path, self._folder, self._advance)
+        try:
+            self._take(source, path, format_name)
+        except ImportFault as fault:
+            self._refused.append(Refusal(source.name, str(fault)))
+
+    def _take(self, source: Source, path: Path, format_name: str) -> None:
         if not source.standard and path.is_file() and path.stat().st_size in self._sizes:
             sha256 = fingerprint(path)
             if sha256 in self._known:
@@ -198,8 +248,7 @@ class _Import:
             return
         self._known[source.sha256] = self._writer.keep(Input(format_name, source.sha256, source.bytes))
         self._sizes.add(source.bytes)
-        self.files.append(source.name)
-        self._figures += figures
+        self._files.append((source.name, figures))
 
     def _store(self, source: Source, format_name: str, remarks: Remarks) -> Counter[str]:
         """Hand the documents of a file to the writer, and count them."""
@@ -230,18 +279,35 @@ class _Import:
         self._writer.close()
 
     def imported(self) -> Imported:
-        """What came of it."""
+        """What came of it. Files that are not durable do not count: of these, closing the last one failed."""
+        durable = self._files[: self._writer.durable]
         return Imported(
-            tuple(self.files),
-            self._figures["documents"],
-            self._figures["tokens"],
+            tuple(name for name, _ in durable),
+            sum(figures["documents"] for _, figures in durable),
+            sum(figures["tokens"] for _, figures in durable),
             tuple(self._skipped),
             tuple(self._remarks),
+            refused=tuple(self._refused),
         )
 
     def _skip(self, name: str, sha256: str) -> None:
         self._skipped.append(name)
-        self._remarks.append(f"{name} {NOT_AGAIN} {self._known[sha256]}")
+        path = self._known[sha256]
+        others = sum(file == path for file in self._known.values()) - 1
+        told = f"{name} {NOT_AGAIN} {path}"
+        if others:
+            told += (
+                f", and import the {others:,} other files anew that it has, too: {self._sources(path, name)}"
+            )
+        self._remarks.append(told)
+
+    def _sources(self, path: Path, name: str) -> str:
+        """Names of files that share one with a file of that name."""
+        if path not in self._shared and path.exists():
+            columns = (batch.column("source").to_pylist() for batch in _described(path).batches(["source"]))
+            self._shared[path] = list(dict.fromkeys(str(source) for column in columns for source in column))
+        others = [other for other in self._shared.get(path, []) if other != name]
+        return ", ".join(others[:SHARED_TOLD]) + (" …" if len(others) > SHARED_TOLD else "")
 
     def _advance(self, count: int) -> None:
         self._read += count

@@ -5,6 +5,7 @@ Archives are packed record by record, as members of gzip or frames of zstd or lz
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
@@ -19,7 +20,7 @@ PORTION = 1 << 18  # bytes that are unpacked at a time, however much a member pr
 ZSTD_PIECE = 512  # bytes: what zstd unpacks at a time cannot be bounded otherwise; these hold 16 MB at most
 ZSTD_WINDOW = 1 << 27
 MAX_DICTIONARY = 16 << 20
-MAX_LZ4_FRAME = 64 << 20  # packed; a longer one is damaged
+MAX_LZ4_BLOCK = (4 << 20) + 4  # with its checksum; a longer one is damaged
 HISTORY = 1 << 18  # bytes that are looked at again where a member turns out to be damaged …
 STEPS_BACK, FREE_STEPS_BACK = 16, 1 << 20  # … in all no more than so many times the file, and so many besides
 # A member of which so much is unpacked, and so many times its size, is a bomb.
@@ -43,6 +44,9 @@ _FAULTS: tuple[Any, ...] = (
     EOFError,
     ValueError,
 )
+
+
+Dictionary = zstandard.ZstdCompressionDict
 
 
 class Damage(Exception):
@@ -128,14 +132,17 @@ Unpack = Callable[
 ]  # one member; Damage, or what its library raises, if it has no end
 
 
-def unpacked(packed: Packed) -> Iterator[Piece]:
-    """The pieces of all members that can be read. Each file is read to its end."""
+def unpacked(packed: Packed, dictionary: Dictionary | None = None) -> Iterator[Piece]:
+    """The pieces of all members that can be read. Each file is read to its end.
+
+    Where it is not read from its beginning, the dictionary of its frames has to be told, if there is one.
+    """
     start = packed.peek(READ_BYTES)
     family = _family(start)
     if is_plain(start):
         yield from _plain(packed)
         return
-    members = _Members(packed)
+    members = _Members(packed, dictionary)
     broken = False
     while packed.peek(1):
         unpack = members.unpacker()
@@ -186,9 +193,9 @@ def _family(start: bytes) -> re.Pattern[bytes] | None:
 class _Members:
     """How the members of a file are unpacked; zstd may have a dictionary that comes first."""
 
-    def __init__(self, packed: Packed) -> None:
+    def __init__(self, packed: Packed, dictionary: Dictionary | None) -> None:
         self._packed = packed
-        self._dictionary: zstandard.ZstdCompressionDict | None = None
+        self._dictionary = dictionary
 
     def unpacker(self) -> Unpack | None:
         """What unpacks the member that begins here; None if none does."""
@@ -268,6 +275,18 @@ class _Members:
         yield from ()
 
 
+def leading_dictionary(file: BinaryIO) -> Dictionary | None:
+    """The dictionary that a file begins with; None if there is none, or none that could be read."""
+    head = file.read(8)
+    size = int.from_bytes(head[4:], "little")
+    if not head.startswith(_DICTIONARY_MAGIC) or size > MAX_DICTIONARY:
+        return None
+    try:
+        return zstandard.ZstdCompressionDict(_dictionary(file.read(size)))
+    except _FAULTS:
+        return None
+
+
 def _dictionary(data: bytes) -> bytes:
     """A dictionary, which may itself be packed."""
     if data.startswith(b"\x28\xb5\x2f\xfd"):
@@ -294,38 +313,61 @@ def _gunzipped(packed: Packed) -> Iterator[bytes]:
 
 
 def _unlz4ed(packed: Packed) -> Iterator[bytes]:
-    frame = _lz4_frame(packed)
-    stream = pa.CompressedInputStream(pa.BufferReader(frame), "lz4")
+    stream = pa.CompressedInputStream(pa.PythonFile(_Frame(packed), "r"), "lz4")
     while piece := stream.read(PORTION):
         yield piece
 
 
-def _lz4_frame(packed: Packed) -> bytes:
+class _Frame(io.RawIOBase):
+    """One frame of lz4 as a file, which ends where the frame does: what unpacks it would go on."""
+
+    def __init__(self, packed: Packed) -> None:
+        self._bytes = _lz4_frame(packed)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Some bytes, not always as many as asked for; b"" at the end."""
+        data = self._rest or next(self._bytes, b"")
+        self._rest = data[size:] if size >= 0 else b""
+        return data[: len(data) - len(self._rest)]
+
+
+def _lz4_frame(packed: Packed) -> Iterator[bytes]:
     """The bytes of one frame: its head, and blocks until one of no length; how long it is stands nowhere."""
-    frame = bytearray()
-
-    def take(count: int) -> int:
-        """The next bytes; the number that they are."""
-        if len(frame) + count > MAX_LZ4_FRAME:
+    head = _exactly(packed, 6)
+    yield head
+    flags = head[4]
+    yield _exactly(packed, 1 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0))
+    while True:
+        told = _exactly(packed, 4)
+        yield told
+        size = int.from_bytes(told, "little")
+        if not size:
+            break
+        left = (size & 0x7FFFFFFF) + (4 if flags & 0x10 else 0)
+        if left > MAX_LZ4_BLOCK:
             raise Damage
-        wanted, start = count, len(frame)
-        while wanted > 0:
-            data = packed.read()
-            if not data:
-                raise Damage
-            packed.unread(data[wanted:])
-            frame.extend(data[:wanted])
-            wanted -= len(data)
-        return int.from_bytes(frame[start : start + 4], "little")
-
-    take(6)
-    flags = frame[4]
-    take(1 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0))
-    while size := take(4):
-        take((size & 0x7FFFFFFF) + (4 if flags & 0x10 else 0))
+        while left > 0:
+            data = _exactly(packed, min(left, PIECE))
+            yield data
+            left -= len(data)
     if flags & 0x04:
-        take(4)
-    return bytes(frame)
+        yield _exactly(packed, 4)
+
+
+def _exactly(packed: Packed, count: int) -> bytes:
+    """The next bytes; Damage if there are no more so many."""
+    data = b""
+    while len(data) < count:
+        more = packed.read()
+        if not more:
+            raise Damage
+        packed.unread(more[count - len(data) :])
+        data += more[: count - len(data)]
+    return data
 
 
 _FAMILIES = (_GZIP, _ZSTD, _LZ4)

@@ -8,22 +8,33 @@ from typing import BinaryIO, NamedTuple
 
 from msgspec import Struct
 
-from thresher.store.archives.packed import READ_BYTES, Packed, is_plain, unpacked
+from thresher.store.archives.packed import READ_BYTES, Dictionary, Packed, is_plain, unpacked
 from thresher.store.archives.stream import Stream
 
 MAX_HEAD = 1 << 16  # bytes of a record's head
+_VERSION_BYTES = len("WARC/")
 STRIDE = 1 << 20  # bytes that are looked through at a time
 LONGEST_LINE = 1 << 12  # what a head at the border of two strides may have before it
 
 _VERSION = re.compile(rb"WARC/(\d\.\d+)[ \t]*\r?\n")
-_HEAD_END = re.compile(rb"\r?\n[ \t]*\r?\n|\n(?P<next>WARC/\d\.\d+[ \t]*\r?\n)")
+# A head behind a line that was cut off, as by a writer that was killed, is known by the field that follows it.
+_GLUED = rb"WARC/\d\.\d+[ \t]*\r?\n(?=(?i:warc-|content-))"
+# In a head, what comes behind a blank or a colon is the value of a field.
+_HEAD_END = re.compile(
+    rb"\r?\n[ \t]*\r?\n|\n(?P<next>WARC/\d\.\d+[ \t]*\r?\n)|(?<![ \t:])(?P<glued>%b)" % _GLUED
+)
 _ARC_LINE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{1,20}:[^\r\n]{1,4000}\r?\n")
 _ARC_ADDRESS = re.compile(rb"[\dA-Fa-f.:]{3,45}")
 _ARC_DATE = re.compile(rb"\d{8,20}")
-_NEXT_WARC = re.compile(rb"(?<=\n)WARC/\d\.\d+[ \t]*\r?\n")
+_NEXT_WARC = re.compile(rb"(?<=\n)WARC/\d\.\d+[ \t]*\r?\n|%b" % _GLUED)
 _NEXT_ARC = re.compile(rb"(?<=\n)(?:https?|ftp|dns|filedesc):[^\r\n]{1,4000}\d\r?\n")
+# What stands behind the URL in the head of an ARC record; such a head may be glued to a line, too.
+_ARC_TAIL = re.compile(rb" [\dA-Fa-f.:]{3,45} \d{8,20} [^\r\n]{0,300}\d\r?\n")
+_ARC_URL = re.compile(rb"(?:https?|ftp|dns|filedesc):[^\s\"<>]{1,4000}\Z")
+_LONGEST_URL = 4_000
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _LINE_ENDS = re.compile(rb"[\r\n]+")
+_WARC_END, _ARC_END = re.compile(rb"\r?\n\r?\n"), re.compile(rb"\r?\n")  # what is written behind a block
 
 
 class Record(Struct, frozen=True):
@@ -57,23 +68,24 @@ def records(
     counts: Counts | None = None,
     told: Callable[[bytes], None] = lambda _: None,
     offset: int = 0,
+    dictionary: Dictionary | None = None,
 ) -> Iterator[Record]:
     """The records of a file from an offset on. Of a block no more than `limit` bytes are kept.
 
-    `told` gets all bytes of the file as they are read, and `counts` is right whenever a record comes.
+    `told` gets all bytes of the file as they are read, and `counts` is right whenever a record comes. The
+    `dictionary` is that of the frames of a file that is not read from its beginning.
     """
-    return _Archive(file, limit, counts or Counts(), told, offset).records()
+    source = Packed(file, told, offset)
+    return _Archive(source, limit, counts or Counts(), dictionary).records()
 
 
 class _Archive:
     """An archive at work."""
 
-    def __init__(
-        self, file: BinaryIO, limit: int, counts: Counts, told: Callable[[bytes], None], offset: int
-    ) -> None:
-        self._source = Packed(file, told, offset)
-        plain = is_plain(self._source.peek(READ_BYTES))
-        self._stream = Stream(unpacked(self._source), packed=not plain)
+    def __init__(self, source: Packed, limit: int, counts: Counts, dictionary: Dictionary | None) -> None:
+        self._source = source
+        plain = is_plain(source.peek(READ_BYTES))
+        self._stream = Stream(unpacked(source, dictionary), packed=not plain)
         self._limit = limit
         self._counts = counts
         self._garbage = 0  # unpacked bytes
@@ -129,14 +141,15 @@ class _Archive:
         blank = None
         for size in (LONGEST_LINE, MAX_HEAD):
             have = stream.fill(size)
-            blank = _HEAD_END.search(stream.window, 0, size)
+            blank = _HEAD_END.search(stream.window, _VERSION_BYTES, size)
             if blank or have < size:
                 break
-        fields = _fields(bytes(stream.window[: blank.start()])) if blank and not blank["next"] else {}
+        ends = blank is not None and not blank["next"] and not blank["glued"]
+        fields = _fields(bytes(stream.window[: blank.start()])) if blank and ends else {}
         if blank is None or not _DIGITS.fullmatch(fields.get(LENGTH, "")):
             self._counts.damaged += 1
-            stream.drop(5)  # of the version, so that it is not found again
-            self._garbage += 5
+            stream.drop(_VERSION_BYTES)  # so that it is not found again
+            self._garbage += _VERSION_BYTES
             return None
         stream.drop(blank.end())
         return fields
@@ -165,13 +178,16 @@ class _Archive:
             return self._long_block(length)
         have = min(stream.fill(length), length)
         border = self._border(have)
+        whole = have == length
         if border is not None:
             have = border
-        elif have < length or not self._ends_well(length):
-            have = self._next_head(have, have)
+        elif not whole or not self._ends_well(length):
+            # A little further than the block, for a head may lie across its end.
+            have = min(self._next_head(have + LONGEST_LINE, have), have)
+            whole = whole and self._is_closed(length)
         block = bytes(stream.window[: min(have, self._limit)])
         stream.drop(have)
-        return block, have < length
+        return block, have < length or not whole
 
     def _long_block(self, length: int) -> tuple[bytes, bool]:
         """The beginning of a block that is longer than anybody wants; the rest is passed, but no head in it."""
@@ -209,15 +225,25 @@ class _Archive:
         rest = behind.lstrip(b"\r\n")
         return not rest or bool(_VERSION.match(rest) if self._next is _NEXT_WARC else _arc_line(rest))
 
+    def _is_closed(self, length: int) -> bool:
+        """Whether what is written behind a block comes after one of that length, and be it before garbage."""
+        closed = _WARC_END if self._next is _NEXT_WARC else _ARC_END
+        return closed.match(self._stream.window, length) is not None
+
     def _next_head(self, end: int, otherwise: int) -> int:
         """Where before `end`, in a block of a length that may be wrong, the next record begins."""
         window = self._stream.window
-        if self._next is _NEXT_WARC and _VERSION.match(window):
+        if self._next is _NEXT_ARC:
+            return min(self._next_arc(end, otherwise), _glued_arc(window, end, otherwise))
+        if _VERSION.match(window):
             return 0
-        for head in self._next.finditer(window, 0, end):
-            if self._next is _NEXT_WARC or _arc_line(window, head.start()):
-                return head.start()
-        return otherwise
+        head = _NEXT_WARC.search(window, 0, end)
+        return head.start() if head else otherwise
+
+    def _next_arc(self, end: int, otherwise: int) -> int:
+        window = self._stream.window
+        heads = (head.start() for head in _NEXT_ARC.finditer(window, 0, end))
+        return next((start for start in heads if _arc_line(window, start)), otherwise)
 
     def _find_next(self) -> None:
         """Go on to where a record may begin."""
@@ -250,6 +276,16 @@ class _ArcLine(NamedTuple):
     mime: str
     length: str
     size: int  # of the line
+
+
+def _glued_arc(window: bytearray, end: int, otherwise: int) -> int:
+    """Where before `end` the head of an ARC record begins behind a line that was cut off."""
+    for tail in _ARC_TAIL.finditer(window, 0, end):
+        start = max(tail.start() - _LONGEST_URL, 0)
+        url = _ARC_URL.search(bytes(window[start : tail.start()]))
+        if url and _arc_line(window, start + url.start()):
+            return start + url.start()
+    return otherwise
 
 
 def _arc_line(window: bytes | bytearray, at: int = 0) -> _ArcLine | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from thresher.page import Reply
+from thresher.store.archives.packed import leading_dictionary
 from thresher.store.archives.records import Record, records
 from thresher.store.files import StoreError
 from thresher.url import canonical
@@ -136,8 +137,9 @@ def stored_reply(path: Path, offset: int | None, url: str, fetched: float, limit
     with path.open("rb") as file:
         if offset is None:
             return saved_reply(url, file.read(limit), path.stat().st_mtime)
+        dictionary = leading_dictionary(file)
         file.seek(offset)
-        for record in records(file, limit + MAX_HEADERS, offset=offset):
+        for record in records(file, limit + MAX_HEADERS, offset=offset, dictionary=dictionary):
             if record.offset != offset:
                 break  # it would be in another member
             reply = reply_of(record, limit)

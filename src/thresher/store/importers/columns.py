@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from thresher.store import lines
-from thresher.store.importers.document import NOT_UTF8, Choices, Remarks, is_utf8
+from thresher.store.importers.document import NO_WORD, NOT_UTF8, Choices, Remarks, is_utf8
 from thresher.store.importers.source import ImportFault
 
 USUAL_COLUMNS = {1: ("word",), 3: ("word", "pos", "lemma")}
@@ -23,6 +23,13 @@ _ENTITIES = {b"lt": b"<", b"gt": b">", b"amp": b"&", b"quot": b'"', b"apos": b"'
 _ASCII = bytes(range(0x80))
 _NO_CONTROLS = bytes(code for code in range(0x100) if code >= 0x20 and code != 0x7F)
 _WIDE_CONTROLS = re.compile(rb"\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")  # C1, U+2028, U+2029
+
+# A word of nothing but spaces, which is looked for only where a line begins with one.
+_SPACES = rb" |\xc2\xa0|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
+_SPACE_FIRST = re.compile(
+    rb"\n[\t \xc2\xe1-\xe3](?:(?<=[\t ])|(?<=\xc2)\xa0|(?<=\xe1)\x9a|(?<=\xe2)[\x80\x81]|(?<=\xe3)\x80)"
+)
+_NO_WORD = re.compile(rb"\n(?:%b)*(?:\t|(?<!\n)(?=\n|\Z))" % _SPACES)
 
 # The number of a line in the file, by the number of its stretch and its own in there.
 Numbering = Callable[[int, int], int]
@@ -88,6 +95,8 @@ class Columns:
             return False
         if len(line) == 1 and (b"\n\n" in joined or joined.endswith(b"\n")):
             return False
+        if _SPACE_FIRST.search(joined) and _NO_WORD.search(joined):
+            return False
         return joined.isascii() or _is_clean(b"".join([each for each in stretches if not each.isascii()]))
 
     def _mended(self, stretch: bytes, at: int, numbering: Numbering) -> bytes:
@@ -109,6 +118,9 @@ class Columns:
             if missing:
                 self._remarks.add(MISFIT, number)
                 values = values[: len(self.attributes)] + [""] * missing
+            if not lines.clean(values[0]).strip():
+                self._remarks.add(NO_WORD, number)
+                continue
             mended.append(lines.token(values)[:-1])
         return b"".join([b"\n" + line for line in mended])
 

@@ -45,6 +45,11 @@ class Remarks:
 
     def __init__(self) -> None:
         self._found: dict[str, Remark] = {}
+        self._not_kept: dict[str, None] = {}
+
+    def not_kept(self, what: str) -> None:
+        """Something that the file has is not taken over; told once, however often it is there."""
+        self._not_kept[what] = None
 
     def add(self, what: str, line: int | Callable[[], int] = 0, times: int = 1) -> None:
         """Something is there once more; a line that takes some counting is asked for only the first time."""
@@ -61,13 +66,15 @@ class Remarks:
         >>> remarks.sentences("a.vert")
         ['a.vert: 1 × a line with bytes that are not UTF-8, replaced by U+FFFD (first in line 3)']
         """
-        return [
+        told = [f"{name}: not kept: {what}" for what in self._not_kept]
+        return told + [
             f"{name}: {remark.times:,} × {what}"
             + (f" (first in line {remark.line:,})" if remark.line else "")
             for what, remark in self._found.items()
         ]
 
 
+NO_WORD = "a line without a word, left out"
 NOT_UTF8 = "a line with bytes that are not UTF-8, replaced by U+FFFD"
 
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -18,6 +19,7 @@ from isal import igzip_lib
 
 from thresher.config import MIB
 from thresher.store.corpus import CorpusError
+from thresher.store.importers.encoding import FIRST, Verdict
 from thresher.store.lines import clean, count_ends
 
 STDIN = "-"
@@ -101,8 +103,8 @@ class Source:
                     yield from (piece[at : at + PIECE] for at in range(0, len(piece), PIECE))
 
     def text_pieces(self) -> Iterator[bytes]:
-        """The pieces without a mark of UTF-8; ImportFault if there is one of another encoding."""
-        pieces = self.pieces()
+        """The pieces without a mark of UTF-8; ImportFault if it is another encoding, be it only at the end."""
+        pieces = self._judged(self.pieces())
         start = b""
         for piece in pieces:
             start += piece
@@ -114,6 +116,34 @@ class Source:
             )
         yield start.removeprefix(_UTF8_MARK)
         yield from pieces
+
+    def _judged(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The pieces, if they are UTF-8; the first are looked at before anybody else finds fault with them."""
+        verdict = Verdict()
+        first, size = [], 0
+        for piece in pieces:
+            verdict.take(piece)
+            first.append(piece)
+            size += len(piece)
+            if size >= FIRST:
+                break
+        else:
+            verdict.end()
+        if not (first and first[0].startswith(_UTF16)):  # whose mark tells more
+            self._refuse(verdict.fault)
+        yield from first
+        del first
+        if size < FIRST:
+            return
+        for piece in pieces:
+            verdict.take(piece)
+            yield piece
+        verdict.end()
+        self._refuse(verdict.fault)
+
+    def _refuse(self, fault: str) -> None:
+        if fault:
+            raise ImportFault(f"{self.name} {fault} {self.name} > NEW")
 
     def blocks(self) -> Iterator[bytes]:
         """The unpacked bytes in blocks of whole lines; the last line is given its end if it has none."""
@@ -149,7 +179,7 @@ class Source:
         if not self.standard and self.path.is_file() and not packing(self.path):
             for _ in self.pieces():  # to be hashed
                 pass
-            return self.path.open("rb")
+            return opened(self.path)
         copy = cast(BinaryIO, tempfile.TemporaryFile(dir=self._scratch))  # noqa: SIM115 - for the caller to close
         for piece in self.pieces():
             copy.write(piece)
@@ -159,7 +189,7 @@ class Source:
     def _opened(self) -> AbstractContextManager[BinaryIO]:
         if self.standard:
             return nullcontext(sys.stdin.buffer)
-        return self.path.open("rb")
+        return opened(self.path)
 
     def _counted(self, start: bytes, file: BinaryIO) -> Iterator[bytes]:
         piece = start
@@ -206,7 +236,17 @@ def packing(path: Path) -> str:
     return suffix if suffix in PACKED else ""
 
 
+def opened(path: Path) -> BufferedReader:
+    """An input file, open to be read; ImportFault if that cannot be."""
+    try:
+        return path.open("rb")
+    except OSError as fault:
+        raise ImportFault(
+            f"{path} cannot be read: {fault.strerror}; make it readable, or leave it out"
+        ) from None
+
+
 def fingerprint(path: Path) -> str:
     """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

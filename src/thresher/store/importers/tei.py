@@ -12,7 +12,7 @@ from xml.parsers import expat
 from thresher.config import MIB
 from thresher.store.importers.document import Choices, Document, Remarks
 from thresher.store.importers.source import ImportFault, Source
-from thresher.store.importers.tei_content import Content
+from thresher.store.importers.tei_content import Columns, Content
 from thresher.store.importers.tei_header import Header
 
 DOCUMENTS = ("TEI", "TEI.2")  # the second is what it was called before 2007
@@ -69,6 +69,7 @@ class _Reader:
         self._skipped = 0  # depth of an element that does not count, nor does anything in it
         self._header: Header | None = None
         self._content: Content | None = None
+        self._columns = Columns()
         self._text_depth = 0  # of <text>
 
     def fail(self, what: str, line: int = 0) -> None:
@@ -87,7 +88,7 @@ class _Reader:
             self._end_document()
             self.documents += 1
             self._header = Header(given.get("xml:id", ""))
-            self._content = Content(self._remarks, lambda: self.parser.CurrentLineNumber)
+            self._content = Content(self._remarks, lambda: self.parser.CurrentLineNumber, self._columns)
         elif self._content and self._text_depth:
             self._content.start(name, _without_prefixes(given))
             if self._content.full:

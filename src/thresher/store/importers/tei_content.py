@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from thresher.config import MIB
 from thresher.store import lines
@@ -11,6 +11,7 @@ from thresher.store.importers.document import LONGEST, Document, Remarks
 from thresher.store.importers.texts import parts
 
 ATTRIBUTES = ("word", "pos", "lemma")
+FEATURES = "feats"  # of @msd, in files whose first token has a part of speech beside it
 TOKENS = ("w", "pc")
 PARAGRAPHS = ("p", "head", "ab", "l")
 # Where running text has a break. Notes have none: they are read after the paragraph that they stand in.
@@ -63,13 +64,33 @@ GAPS = ("lb", "pb", "cb", "gb", "milestone", "s")
 POS = ("pos", "ana", "msd")  # attributes, the best first
 MOST_PIECES = 1_000  # of text in a token; the rest is left out
 
+JOINS = "whether there is a space between two tokens (@join)"
+MORE_FEATURES = "@msd, which the first token does not have beside its part of speech"
 OUTSIDE = "a stretch of text outside <w> and <pc>, left out"
+
+
+class Columns:
+    """What the tokens of a file have, as its first one tells."""
+
+    def __init__(self) -> None:
+        self.attributes: tuple[str, ...] = ()
+
+    def learn(self, token: Mapping[str, str]) -> None:
+        """One more token; all but the first say nothing new."""
+        if not self.attributes:
+            self.attributes = (*ATTRIBUTES, FEATURES) if has_both(token) else ATTRIBUTES
+
+
+def has_both(token: Mapping[str, str]) -> bool:
+    """Whether a token has a part of speech and @msd, which else is one."""
+    return "msd" in token and ("pos" in token or "ana" in token)
 
 
 class Content:
     """The text of one document, read element by element."""
 
-    def __init__(self, remarks: Remarks, line: Callable[[], int]) -> None:
+    def __init__(self, remarks: Remarks, line: Callable[[], int], columns: Columns) -> None:
+        self._columns = columns
         self.full = False  # it is time to cut: before a structure, unless none comes for long
         self._remarks = remarks
         self._line = line
@@ -154,7 +175,14 @@ class Content:
         word = " ".join("".join(self._word).split())
         if word:
             pos = next((self._about[name] for name in POS if name in self._about), "").removeprefix("#")
-            token = lines.token([word, pos, self._about.get("lemma", "")])
+            self._columns.learn(self._about)
+            features = self._about["msd"] if has_both(self._about) else ""
+            values = [word, pos, self._about.get("lemma", ""), features]
+            token = lines.token(values[: len(self._columns.attributes)])
+            if features and FEATURES not in self._columns.attributes:
+                self._remarks.not_kept(MORE_FEATURES)
+            if self._about.get("join", "no") != "no":
+                self._remarks.not_kept(JOINS)
             self._body.add(b"\n" + token[:-1])
             self.full |= self._body.size >= LONGEST + MIB
 
@@ -179,6 +207,6 @@ class Content:
 
     def _numbered(self, documents: Iterator[Document]) -> Iterator[Document]:
         for document in documents:
-            attributes = () if document.tokens is None else ATTRIBUTES
+            attributes = () if document.tokens is None else self._columns.attributes
             yield document._replace(attributes=attributes, part=self._part)
             self._part += 1

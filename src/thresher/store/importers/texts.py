@@ -14,12 +14,22 @@ from thresher.store import lines
 from thresher.store.importers.document import LONGEST, NOT_UTF8, Choices, Document, Remarks, is_utf8
 from thresher.store.importers.source import ImportFault, Source
 from thresher.store.lines import count_ends
+from thresher.store.tables import DOCS
 
 BATCH_BYTES = 8 << 20  # of a Parquet file in memory at once, about
 MOST_ROWS = 1024
 PIECE = 1 << 20  # bytes of plain text that are taken apart at once
 
 NO_TEXT = "a document without text, left out"
+
+# A row with these columns is a page that thresher itself exported …
+OUR_MARKS = frozenset({"url", "paragraphs", "text_hash", "raw_hash", "warc_file"})
+# … and of its columns these tell something of the document; the rest is bookkeeping, or the text once more.
+OUR_KNOWLEDGE = (
+    *("url", "host", "domain", "title", "author", "published", "modified", "fetched", "site_name", "license"),
+    *("opt_out", "language", "language_share", "language_declared", "badness", "suspicion"),
+)
+OUR_BOOKKEEPING = frozenset(DOCS.names) - {*OUR_KNOWLEDGE}
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _BLANK_LINE_OF_BYTES = re.compile(rb"\n[ \t\r]*\n")
@@ -186,8 +196,17 @@ def _row(
     if not body:
         remarks.add(NO_TEXT, number)
         return
-    values = {lines.clean_name(name): _value(value) for name, value in fields.items() if name != column}
+    known = _of_ours(fields) if fields.keys() >= OUR_MARKS else fields
+    values = {lines.clean_name(name): _value(value) for name, value in known.items() if name != column}
     yield from _documents({name: value for name, value in values.items() if value is not None}, body)
+
+
+def _of_ours(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a page that was exported tells of the document, in the words of a crawl."""
+    told = {name: value for name, value in fields.items() if name not in OUR_BOOKKEEPING and value != ""}
+    if isinstance(objections := fields.get("opt_out"), list):
+        told["opt_out"] = " ".join(map(str, objections)) or None
+    return told
 
 
 def _value(value: Any) -> str | None:

@@ -26,6 +26,10 @@ WITHIN_LIKE = "a structure within another of its name, left out"
 AROUND = "a structure around documents, left out"
 NO_END = "a document without an end tag, ended where the next began"
 NO_TOKENS = "a document without tokens, left out"
+GLUE = "whether there is a space between two tokens (<g/>)"
+EMPTY = "empty tags, such as <br/>"
+BAD_TAG = "a tag of a document that is not well-formed, read as far as it can be"
+NO_TAG = "a line that looks like a tag but is not well-formed, taken for a token"
 NO_DOCUMENT = "no such tag as --document asks for: the file is one document"
 
 # Lines on end that begin like tags or comments; a token of which no tag can be made, as < alone, is none of them.
@@ -35,6 +39,11 @@ _NAME = rb"[A-Za-z_\x80-\xff][\w.:\x80-\xff-]*"
 _ATTRIBUTE = _NAME + rb"""[ \t]*=[ \t]*(?:"[^"]*"|'[^']*')"""
 _TAG = re.compile(rb"/(%b)[ \t]*> *|(%b)((?:[ \t]+%b)*)[ \t]*(/?)> *" % (_NAME, _NAME, _ATTRIBUTE))
 _ATTRIBUTES = re.compile(r"""([^\s=]+)[ \t]*=[ \t]*("[^"]*"|'[^']*')""")  # of what is known to be a tag
+# What may be meant for a tag and is none: a document is not to run into the next for that.
+_ALMOST_TAG = re.compile(rb"(%b) [^\t]*> *" % _NAME)
+_BEGIN = re.compile(r"(?:^|(?<= ))([A-Za-z_\x80-\U0010ffff][\w.:\x80-\U0010ffff-]*) *= *")
+_QUOTED = re.compile(r"""(?:"[^"]*"|'[^']*')(?= |\Z)""")
+LONGEST_TAG = 1 << 16  # bytes of a line that is looked at like that
 _ASIDE = re.compile(rb"!--[^\t]*--> *|\?[^\t]*\?> *|![A-Z][^\t]*> *")  # comments and declarations
 
 
@@ -150,6 +159,7 @@ class _Reader:
             if match is None:
                 return self._no_tag(line, part, nth)
             if match[4]:  # self-closing ones, such as <g/>, hold no tokens
+                self._remarks.not_kept(GLUE if match[2] == b"g" else EMPTY)
                 return True
             tag = self._read_tag(line, match, part, nth)
         if tag.opens and not self._document and tag.name in DOCUMENT_TAGS:
@@ -160,12 +170,30 @@ class _Reader:
         return self._open(tag, part, nth) if tag.opens else self._close(tag, part, nth)
 
     def _no_tag(self, line: bytes, part: int, nth: int) -> bool:
-        """A token that begins with <, or a comment."""
+        """A token that begins with <, or a comment, or a tag of a document that is not well-formed."""
         if _ASIDE.fullmatch(line):
             return True
+        almost = _ALMOST_TAG.fullmatch(line) if len(line) <= LONGEST_TAG else None
+        if almost and almost[1].decode("utf-8", "replace") in self._tags_of_documents:
+            self._remarks.add(BAD_TAG, lambda: self._number(part, nth))
+            tag = self._lenient(almost[1].decode(), line[almost.end(1) :].rstrip()[:-1])
+            self._document = tag.name
+            self._boundary(tag, part, nth)
+            return False
+        if almost and b"=" in line:
+            self._remarks.add(NO_TAG, lambda: self._number(part, nth))
         (tokens,) = self._columns.checked([b"\n<" + line], lambda _, __: self._number(part, nth))
         self._body.add(tokens)
         return False
+
+    @property
+    def _tags_of_documents(self) -> tuple[str, ...]:
+        return (self._document,) if self._document else DOCUMENT_TAGS
+
+    def _lenient(self, name: str, attributes: bytes) -> Tag:
+        """An opening tag whose attributes are not quoted as they should be."""
+        text = decoded(attributes).decode("utf-8", "replace") if self._columns.entities else ""
+        return Tag(name, True, lenient(text or attributes.decode("utf-8", "replace")))
 
     def _read_tag(self, line: bytes, match: re.Match[bytes], part: int, nth: int) -> Tag:
         if not is_utf8(line):
@@ -227,3 +255,22 @@ class _Reader:
         """The number of the nth line of a part of the block."""
         before = sum(self._parts[at].count(b"\n") + at % 2 for at in range(part))
         return self._source.passed + before + nth + 1
+
+
+def lenient(text: str) -> dict[str, str]:
+    """Attributes that are not quoted as they should be; a value ends where the next name begins.
+
+    >>> lenient('id=3 title="Film "Kolja" dnes" year="1996"')
+    {'id': '3', 'title': 'Film "Kolja" dnes', 'year': '1996'}
+    """
+    found: dict[str, str] = {}
+    begin = _BEGIN.search(text)
+    while begin:
+        quoted = _QUOTED.match(text, begin.end())
+        following = _BEGIN.search(text, quoted.end() if quoted else begin.end())
+        value = text[begin.end() : following.start() if following else len(text)].strip()
+        if value[:1] in ('"', "'"):
+            value = value.removesuffix("/").rstrip()[1:].removesuffix(value[0])
+        found.setdefault(begin[1], value)
+        begin = following
+    return found

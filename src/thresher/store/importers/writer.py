@@ -59,6 +59,7 @@ class Writer:
     """Stores inputs one after the other; of an input that is not kept, nothing is stored."""
 
     def __init__(self, directory: Path, language: str) -> None:
+        self.durable = 0  # inputs that can no longer be lost, in the order in which they were kept
         self._directory = directory
         self._language = language
         names = [NAMING.fullmatch(path.name) for path in directory.iterdir()]
@@ -134,6 +135,7 @@ class Writer:
             }
         )
         self._number += 1
+        self.durable += len(inputs)
 
 
 class _Rows:
