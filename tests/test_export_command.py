@@ -100,5 +100,8 @@ def test_forget_tells_what_it_found(tmp_path: Path) -> None:
     assert "forgotten: 1 imported documents" in run("forget", "corpus", "--host", "b.cz", cwd=tmp_path).stderr
     assert "nothing was there" in run("forget", "corpus", "--host", "b.cz", cwd=tmp_path).stderr
     assert len((tmp_path / "corpus" / "forgotten.jsonl").read_text().splitlines()) == 2
+    told = run("forget", "corpus", "--url", "www.b.cz/x", "1", "--dry-run", cwd=tmp_path).stderr
+    assert "--url 'www.b.cz/x' has no https:// and was taken for the id of an imported document" in told
+    assert "--url https://www.b.cz/x" in told and told.count("taken for") == 1
     done = run("forget", "corpus", cwd=tmp_path)
     assert (done.returncode, "Give --url, --host or --domain" in done.stderr) == (2, True)

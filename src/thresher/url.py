@@ -34,6 +34,7 @@ _PLAIN = re.compile(
     re.DOTALL,
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_END_OF_HOST = re.compile(r"[/?#\\]")
 _suffixes = PublicSuffixList(accept_unknown=True)
 
 
@@ -126,6 +127,33 @@ def key(url: str) -> bytes:
 def host(url: str) -> str:
     """Host name (and port, where it is not the default) of a canonical URL: `www.a.cz`, `a.cz:8080`."""
     return url.split("/", 3)[2]
+
+
+def host_in(text: str) -> str:
+    """The host of a URL as others write it, as canonical ones have it; "" of what is no URL of the web.
+
+    It is told of a URL that is too long to be crawled, too.
+
+    >>> host_in("HTTP://Blog.Example.CZ.?p=12"), host_in("letter 7")
+    ('blog.example.cz', '')
+    """
+    known = canonical(text)
+    if known:
+        return host(known)
+    scheme, separator, rest = text.strip().partition("://")
+    if not separator or scheme.lower() not in ("http", "https"):
+        return ""
+    return host_named(_END_OF_HOST.split(rest, maxsplit=1)[0].rpartition("@")[2])
+
+
+def host_named(text: str) -> str:
+    """A host as others write it, as canonical URLs have it; what can be no host, in small letters.
+
+    >>> host_named("Žluťoučký.CZ."), host_named("*.CZ")
+    ('xn--luouk-uva4it5a4g.cz', '*.cz')
+    """
+    known = canonical(f"http://{text}/")
+    return host(known) if known else text.lower()
 
 
 @lru_cache(maxsize=200_000)
