@@ -15,8 +15,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batch_corpora import Here, recipe, write_shard
 from exporting import TEXTS, exported, make, with_imports
 from thresher.annotate import crowd
+from thresher.batch.results import processed
+from thresher.batch.run import process
 from thresher.config import ConfigError
 from thresher.export import dataset, selection, tables
 from thresher.export.choice import About, Choice, choice
@@ -25,6 +28,7 @@ from thresher.export.selection import Selection, regrouped
 from thresher.page import Metadata
 from thresher.store import corpus as corpora
 from thresher.store.corpus import Corpus, CorpusError
+from thresher.store.imports import import_files
 from thresher.store.segments import seal
 
 FILES = [name for name, form in FORMATS.items() if form.suffix]
@@ -297,6 +301,19 @@ def test_a_choice_holds_for_imports_too(mixed: Corpus) -> None:
     for asked in (choice(hosts=["x.sk"]), choice(until="2000"), choice(tlds=["sk"])):
         done = export(mixed, "conllu", io.BytesIO(), asked, processes=1)
         assert (done.documents, sum(done.left_out.values())) == (1, 3)
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "wacz"])  # which has pages only
+def test_imports_that_no_step_has_seen_are_not_taken_for_processed_ones(tmp_path: Path, name: str) -> None:
+    write_shard(tmp_path, 0, ["jedna", "dva"])
+    recipe(tmp_path, {"step": "exact_duplicates"})
+    (tmp_path / "copies.jsonl").write_text('{"text": "jedna"}\n' * 4)
+    (tmp_path / "old.vert").write_text("<doc>\njedna\n</doc>\n<doc opt_out='noai'>\njedna\n</doc>\n")
+    import_files(tmp_path, [tmp_path / "copies.jsonl", tmp_path / "old.vert"])
+    process(tmp_path, Here())
+    done = written(processed(tmp_path), name, tmp_path / "out")
+    assert (done.documents, done.left_out) == (2, {selection.NOT_PROCESSED: 5, "opted out": 1})
+    assert "pos" not in done.attributes
 
 
 @given(st.lists(st.integers(0, 5_000), max_size=20), st.integers(1, 6), st.integers(1, 12_000))

@@ -8,6 +8,7 @@ import json
 import re
 import tempfile
 import unicodedata
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,8 +24,9 @@ from exporting import TEXTS, exported, make, with_imports
 from importing import bring, words
 from thresher.annotate.tokens import tokens
 from thresher.export import conllu, dataset, tables, tei, vertical
-from thresher.export.choice import Choice
+from thresher.export.choice import Choice, objections_of
 from thresher.export.formats import FORMATS, export
+from thresher.export.imported import NOT_SAID
 from thresher.export.selection import Item, Word, events_of_lines
 from thresher.page import Metadata
 from thresher.store import corpus as corpora
@@ -244,7 +246,7 @@ CONTENT = {
     "fileDesc": "titleStmt publicationStmt sourceDesc ",
     "titleStmt": "title (author )?",
     "publicationStmt": "publisher idno (availability )?|p ",
-    "availability": "licence ",
+    "availability": "(licence (ab )?|ab )",
     "sourceDesc": "bibl |p ",
     "bibl": "(ptr )?(date )?",
     "profileDesc": "(creation )?(langUsage )?",
@@ -256,7 +258,7 @@ CONTENT = {
     "p": "(s |w |pc )*",
     "s": "(w |pc )+",
     **dict.fromkeys(
-        ("title", "author", "publisher", "idno", "licence", "ptr", "date", "language", "w", "pc"), ""
+        ("title", "author", "publisher", "idno", "licence", "ab", "ptr", "date", "language", "w", "pc"), ""
     ),
 }
 
@@ -340,10 +342,12 @@ def test_what_is_exported_can_be_imported_again(tmp_path: Path, name: str, packe
     assert [(one.text, one.tokens) for one in second] == [(one.text, one.tokens) for one in found], "stays so"
 
 
-def there_and_back(crawled: Corpus, name: str, directory: Path, packed: str = "") -> list[ImportedDocument]:
+def there_and_back(
+    crawled: Corpus, name: str, directory: Path, packed: str = "", choice: Choice | None = None
+) -> list[ImportedDocument]:
     directory.mkdir(exist_ok=True)
     path = directory / f"out{FORMATS[name].suffix}{packed}"
-    done = export(crawled, name, path, processes=1)
+    done = export(crawled, name, path, choice, processes=1)
     options: dict[str, Any] = {}
     if name == "vertical":
         options = {"entities": True, "attributes": done.attributes}
@@ -363,3 +367,85 @@ def test_any_tokens_come_back(name: str, text: str) -> None:
     if name == "tei":
         expected = [re.sub("[\ufffe\uffff]", "\ufffd", word) for word in expected]
     assert words(found) == expected
+
+
+OBJECTIONS = ("noai", "tdm-reservation", "content-signal: /a ai-train=no")
+
+
+# TEI is not among them: its importer does not read where the objection stands.
+@pytest.mark.parametrize("name", ["vertical", "conllu", "jsonl", "parquet"])
+def test_an_objection_holds_however_often_a_document_comes_back(tmp_path: Path, name: str) -> None:
+    (tmp_path / "crawled").mkdir()
+    found = make(tmp_path / "crawled", TEXTS, pages=[{}, {}, {"opt_out": OBJECTIONS}])
+    for turn in ("first", "second", "third"):
+        there_and_back(found, name, tmp_path / turn, choice=Choice(opted_out=True))
+        found = corpora.open(tmp_path / turn / "corpus")
+        done = export(found, name, io.BytesIO(), processes=1)
+        assert (done.documents, done.left_out) == (2, {"opted out": 1})
+        *_, last = documents(found.directory)
+        assert objections_of(last.meta["opt_out"]) == list(OBJECTIONS)
+
+
+def test_tei_tells_objections_in_an_element_of_their_own(tmp_path: Path) -> None:
+    corpus = make(tmp_path, TEXTS, pages=[{}, {"license": "by"}, {"license": "by", "opt_out": OBJECTIONS}])
+    out = io.BytesIO()
+    export(corpus, "tei", out, Choice(opted_out=True), processes=1)
+    told = [one.find(f".//{TEI}availability") for one in ElementTree.fromstring(out.getvalue())[1:]]
+    assert told[0] is None
+    assert [(child.tag.removeprefix(TEI), child.text) for child in told[1] or ()] == [("licence", "by")]
+    assert [(child.tag.removeprefix(TEI), child.text) for child in told[2] or ()] == [
+        ("licence", "by"),
+        ("ab", " ".join(OBJECTIONS)),
+    ]
+
+
+def test_what_is_known_of_an_import_has_its_column_and_its_type(tmp_path: Path) -> None:
+    (tmp_path / "crawled").mkdir()
+    about = {"metadata": Metadata("", "K. Čapek", "1920", "1921", "R.U.R.", "cs"), "badness": 2.5}
+    crawled = make(tmp_path / "crawled", ["a", "b"], pages=[{**about, "opt_out": ("noai",)}, {}])
+    row = crawled.docs().to_pylist()[0]
+    there_and_back(crawled, "parquet", tmp_path, choice=Choice(opted_out=True))
+    out = io.BytesIO()
+    export(corpora.open(tmp_path / "corpus"), "parquet", out, Choice(opted_out=True))
+    table = pq.read_table(out)
+    assert table.schema.equals(DOCS)
+    again = table.to_pylist()[0]
+    for name in set(DOCS.names) - NOT_SAID:
+        assert again[name] == (None if row[name] == "" else row[name]), name
+    assert all(again[name] is None for name in NOT_SAID - {"text", "text_bytes"})
+
+
+@pytest.mark.parametrize(
+    ("said", "column", "value"),
+    [
+        ({"badness": "3.5"}, "badness", 3.5),
+        ({"badness": "nan"}, "badness", None),
+        ({"badness": "low"}, "badness", None),
+        ({"status": 200}, "status", 200),
+        ({"status": 1 << 40}, "status", None),
+        ({"status": "1" * 5_000}, "status", None),
+        ({"fetched": "2024-05-31T10:00:00+02:00"}, "fetched", datetime(2024, 5, 31, 8, tzinfo=UTC)),
+        ({"fetched": "2024-05-31"}, "fetched", datetime(2024, 5, 31, tzinfo=UTC)),
+        ({"fetched": "0001-01-01T00:00:00+02:00"}, "fetched", None),
+        ({"fetched": "yesterday"}, "fetched", None),
+        ({"languages": [{"code": "cs", "bytes": 3, "share": 1}]}, "languages",
+         [{"code": "cs", "bytes": 3, "share": 1.0}]),
+        ({"languages": ["cs"]}, "languages", None),
+        ({"languages": {"cs": 1}}, "languages", None),
+        ({"opt_out": ["noai", ""]}, "opt_out", ["noai"]),
+        ({"opt_out": []}, "opt_out", None),
+        ({"author": "K. Č."}, "author", "K. Č."),
+        ({"date": "1920"}, "published", "1920"),
+        ({"licence": "by"}, "license", "by"),
+        ({"host": "Žlu.CZ."}, "host", "xn--lu-1va.cz"),
+        ({"url": "HTTP://Blog.a.cz?p=1"}, "domain", "a.cz"),
+        ({"seq": 7, "warc_file": "x.warc.gz"}, "seq", None),
+    ],
+)  # fmt: skip
+def test_a_value_that_does_not_fit_its_column_is_null(
+    tmp_path: Path, said: dict[str, Any], column: str, value: Any
+) -> None:
+    bring(tmp_path, "a.jsonl", json.dumps({**said, "text": "a"}))
+    out = io.BytesIO()
+    export(corpora.open(tmp_path / "corpus"), "parquet", out, Choice(opted_out=True))
+    assert pq.read_table(out).column(column).to_pylist() == [value]

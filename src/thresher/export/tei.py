@@ -136,6 +136,7 @@ def _header(item: Item) -> str:
     accessed = _date(fetched, ' type="accessed"') if fetched else ""
     written = known("published") or known("date") or known("year") or ""
     creation = f"<creation>{_date(written)}</creation>" if written else ""
+    availability = _availability(known("license", ""), known("opt_out", ""))
     language = known("language", "")
     usage = f'<langUsage><language ident="{language}"/></langUsage>' if _LANGUAGE.fullmatch(language) else ""
     profile = f"<profileDesc>{creation}{usage}</profileDesc>" if creation or usage else ""
@@ -143,17 +144,21 @@ def _header(item: Item) -> str:
         "<teiHeader><fileDesc>"
         f"<titleStmt><title>{_text(title)}</title>{author}</titleStmt>"
         f"<publicationStmt><publisher>{_text(known('site_name') or known('host') or 'unknown')}</publisher>"
-        f"<idno>{_text(known('id', str(item.number)))}</idno>{_licence(known('license', ''))}</publicationStmt>"
+        f"<idno>{_text(known('id', str(item.number)))}</idno>{availability}</publicationStmt>"
         f"<sourceDesc><bibl>{_pointer(source)}{accessed}</bibl></sourceDesc>"
         f"</fileDesc>{profile}</teiHeader>\n"
     )
 
 
-def _licence(name: str) -> str:
-    if not name:
-        return ""
-    target = f' target="{_value(name)}"' if _ADDRESS.fullmatch(name) else ""
-    return f"<availability><licence{target}>{_text(name)}</licence></availability>"
+def _availability(licence: str, opt_out: str) -> str:
+    """The licence, and in an element of its own what the publisher does not want."""
+    target = f' target="{_value(licence)}"' if _ADDRESS.fullmatch(licence) else ""
+    told = f"<licence{target}>{_text(licence)}</licence>" if licence else ""
+    if opt_out:
+        return (
+            f'<availability status="restricted">{told}<ab type="opt_out">{_text(opt_out)}</ab></availability>'
+        )
+    return f"<availability>{told}</availability>" if told else ""
 
 
 def _pointer(source: str) -> str:

@@ -102,6 +102,8 @@ class Corpus:
     their files, which is near that of fetching; outcomes in that of their own numbers.
     """
 
+    has_imports = True  # texts and tokens that were imported are documents, too
+
     def __init__(self, directory: Path, config: configuration.Config) -> None:
         self.directory = directory
         self.config = config
