@@ -7,6 +7,7 @@ import io
 import json
 import re
 import tempfile
+import tracemalloc
 import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
@@ -146,6 +147,36 @@ def test_structures_of_imports_keep_to_names_that_are_allowed() -> None:
     assert found == b'<doc>\n<doc_ a_b="&quot;">\nx\n</doc_>\n</doc>\n'
 
 
+def test_attributes_whose_names_would_be_the_same_are_numbered() -> None:
+    found = vertical.render(Item(1, {"a b": "1", "a/b": "2", "a_b_2": "3"}), (), ("word",), columns=("word",))
+    assert found == b'<doc a_b="1" a_b_2="2" a_b_2_2="3">\n</doc>\n'
+
+
+BLANK = [Word(("", "x y", " ")), Word((" ", "", "x")), Word((" b ", " ", " l "), glued=True)]
+
+
+def test_a_blank_word_and_a_tag_with_spaces_break_no_format() -> None:
+    attributes = ("word", "pos", "lemma")
+    vert = vertical.render(Item(1, {}), BLANK, attributes, columns=attributes).decode()
+    assert [line.partition("\t")[0] for line in vert.splitlines()] == [
+        "<doc>",
+        "_",
+        "_",
+        "<g/>",
+        "b",
+        "</doc>",
+    ]
+    ((comments, rows),) = sentences(conllu.render(Item(1, {}), BLANK, attributes).decode())
+    assert [row[1:5] for row in rows] == [["_", "_", "_", "x_y"], ["_", "x", "_", "_"], ["b", "l", "_", "_"]]
+    assert comments[-1] == "# text = _ _b"
+    (root,) = ElementTree.fromstring(tei.render(Item(1, {}), BLANK, attributes)).iter("body")
+    assert [(one.text, dict(one.attrib)) for one in root[0]] == [
+        ("_", {"pos": "x_y"}),
+        ("_", {"lemma": "x", "join": "right"}),
+        ("b", {"lemma": "l"}),
+    ]
+
+
 # CoNLL-U
 
 
@@ -195,6 +226,40 @@ def test_tags_go_to_the_column_that_they_are_made_for(tmp_path: Path) -> None:
     item, words = Item(1, {}), [Word(("Psi", "NOUN", "pes", "a b", "Case=Nom|Number=Plur"))]
     ((_, (row,)),) = sentences(conllu.render(item, words, ("word", "pos", "lemma", "xpos", "feats")).decode())
     assert row[1:6] == ["Psi", "pes", "NOUN", "a_b", "Case=Nom|Number=Plur"]
+
+
+def test_tokens_without_sentences_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conllu, "MOST_TOKENS", 10)
+    said = [Word((f"w{n}",), glued=n == 10) for n in range(25)]
+    found = sentences(conllu.render(Item(1, {}), said, ("word",)).decode())
+    assert [len(rows) for _, rows in found] == [10, 10, 5]
+    assert [row[1] for _, rows in found for row in rows] == [word.values[0] for word in said]
+    assert [row[9] for _, rows in found for row in rows].index("SpaceAfter=No") == 9
+
+
+def test_a_long_document_takes_no_more_memory_than_some_times_its_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(token_lines, "PORTION", 1 << 14)
+    data = b"slovo\n" * 300_000
+    tracemalloc.start()
+    try:
+        written = conllu.render(Item(1, {}), events_of_lines(data), ("word",))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * len(written)
+
+
+@pytest.mark.parametrize("portion", [1, 7, 1 << 20])
+def test_tokens_are_the_same_in_whatever_portions_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, portion: int
+) -> None:
+    data = b"\x02s\tid=7\na\tb\n\nc\td\n\x03s\n"
+    whole = list(token_lines.read(data))
+    monkeypatch.setattr(token_lines, "PORTION", portion)
+    found = [token_lines.Token(one.values) if isinstance(one, Word) else one for one in events_of_lines(data)]
+    assert found == whole
 
 
 @settings(max_examples=50)

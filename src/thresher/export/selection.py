@@ -205,9 +205,16 @@ def events_of_text(texts: Sequence[str], ready: Ready) -> Iterator[Event]:
 
 
 def events_of_lines(data: bytes) -> Iterator[Event]:
-    """Tokens as they were imported; where there were spaces, nobody knows any more."""
-    for line in lines.read(data):
-        yield Word(line.values) if isinstance(line, lines.Token) else line
+    """Tokens as they were imported; where there were spaces, nobody knows any more.
+
+    They are read in portions: the lines of a long document take many times their bytes.
+    """
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + lines.PORTION) + 1 or len(data)
+        for line in lines.read(data[start:end]):
+            yield Word(line.values) if isinstance(line, lines.Token) else line
+        start = end
 
 
 def _page_meta(page: Mapping[str, Any]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 
 from thresher._version import __version__
 from thresher.export.selection import Event, Item, Selection, Word
+from thresher.export.values import form, symbol
 from thresher.store.lines import Open
 
 NAMESPACE = "http://www.tei-c.org/ns/1.0"
@@ -114,16 +115,14 @@ class _Body:
 @lru_cache(REMEMBERED)
 def _element(values: tuple[str, ...], places: tuple[int | None, ...], glue: bool) -> str:
     """A word or a sign, with a space behind it if nothing is glued to it."""
-    name = "w" if any(char.isalnum() for char in values[0]) else "pc"
-    told = "".join(
-        [
-            f' {key}="{_value(values[place])}"'
-            for key, place in zip(ATTRIBUTES, places, strict=True)
-            if place is not None and values[place]
-        ]
-    )
+    word = form(values[0])
+    name = "w" if any(char.isalnum() for char in word) else "pc"
+    said = {key: values[place] for key, place in zip(ATTRIBUTES, places, strict=True) if place is not None}
+    if "pos" in said:
+        said["pos"] = symbol(said["pos"])
+    told = "".join([f' {key}="{_value(value.strip())}"' for key, value in said.items() if value.strip()])
     join, space = (' join="right"', "") if glue else ("", " ")
-    return f"<{name}{told}{join}>{_text(values[0])}</{name}>{space}"
+    return f"<{name}{told}{join}>{_text(word)}</{name}>{space}"
 
 
 def _header(item: Item) -> str:
