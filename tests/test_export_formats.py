@@ -387,6 +387,17 @@ def test_a_dataset_folder_has_shards_and_a_card(tmp_path: Path, monkeypatch: pyt
         assert f"| `{field}` |" in body
 
 
+def test_the_card_says_where_documents_are_from(tmp_path: Path) -> None:
+    corpus = with_imports(tmp_path)
+    export(corpus, "huggingface", tmp_path / "both")
+    told = (tmp_path / "both" / "README.md").read_text()
+    assert f"{dataset.CRAWLED}: 1. {dataset.TEXTS}: 1.\n" in told
+    assert "; of 1 nobody knows when." in told and dataset.ARCHIVED not in told
+    export(corpus, "huggingface", tmp_path / "texts", Choice(tlds=("sk",)))
+    told = (tmp_path / "texts" / "README.md").read_text()
+    assert "robots" not in told and "downloaded between" not in told
+
+
 # there and back
 
 
