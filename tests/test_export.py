@@ -22,7 +22,7 @@ from thresher.batch.results import processed
 from thresher.batch.run import process
 from thresher.config import ConfigError
 from thresher.export import dataset, selection, tables
-from thresher.export.choice import About, Choice, choice
+from thresher.export.choice import About, Choice, choice, of_import
 from thresher.export.formats import FORMATS, Exported, export
 from thresher.export.selection import Selection, regrouped
 from thresher.page import Metadata
@@ -163,6 +163,10 @@ def test_an_unknown_format_is_refused_with_the_known_ones(corpus: Corpus) -> Non
 def test_what_makes_no_sense_is_refused_with_a_cure(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is a folder of files; name it with -o"):
         export(corpus, "huggingface", io.BytesIO())
+    with pytest.raises(
+        ConfigError, match=r"none/out\.txt cannot be written: .*none is no directory; make it"
+    ):
+        export(corpus, "txt", tmp_path / "none" / "out.txt")
     with pytest.raises(ConfigError, match=r"is a directory; name a file in it"):
         export(corpus, "txt", tmp_path)
     with pytest.raises(ConfigError, match=r"exists and is not empty"):
@@ -217,6 +221,7 @@ PAGES: list[dict[str, Any]] = [
         ({"hosts": ["b.sk"]}, "23", "host"),
         ({"hosts": ["*.b.sk"]}, "3", "host"),
         ({"hosts": ["*.SK", "www.*"]}, "123", ""),
+        ({"hosts": [".b.sk"]}, "23", "host"),
         ({"tlds": [".SK"]}, "23", "tld"),
         ({"since": "2026"}, "123", ""),
         ({"since": "2026-09-22"}, "", "date"),
@@ -250,12 +255,27 @@ def test_documents_are_chosen_in_every_format(
         ({"since": "May"}, "--from 'May' is no date; try 2024-05-31"),
         ({"until": "2024-5"}, "--to '2024-5' is no date"),
         ({"since": "2025", "until": "2024-12"}, "--from 2025 is after --to 2024-12"),
+        ({"tlds": ["co.uk"]}, "--tld 'co.uk' is no top-level domain; .* --host co.uk"),
+        ({"hosts": ["https://a.cz/x"]}, "--host 'https://a.cz/x' is no name of a host; try a.cz"),
+        ({"tlds": ["c*"]}, r"--tld 'c\*' is no top-level domain"),
         ({"min_language_share": 80}, "a share of 80 is not between 0 and 1; try 0.8"),
     ],
 )
 def test_a_choice_that_makes_no_sense_is_refused(asked: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         choice(**asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"tlds": ["рф"]}, {"hosts": ["Президент.РФ"]}, {"hosts": ["*.президент.рф"]}, {"hosts": ["www.*.рф"]}],
+)
+def test_names_in_other_scripts_are_those_of_urls(asked: dict[str, Any]) -> None:
+    chosen = choice(**asked)
+    for url in ("http://www.xn--d1abbgf6aiiy.xn--p1ai/", "HTTP://www.президент.рф?a"):
+        assert chosen.objection(of_import({"url": url}, "ru")) == ""
+    assert chosen.objection(of_import({"host": "WWW.Президент.рф"}, "ru")) == ""
+    assert chosen.objection(About(host="www.example.com")) in ("host", "tld")
 
 
 def test_dates_are_compared_as_far_as_both_tell() -> None:

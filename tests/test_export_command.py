@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import get_args
@@ -82,12 +83,16 @@ def test_every_option_reaches_the_export(corpus: Path) -> None:
         (["--format", "xml"], "xml"),
         (["--format", "huggingface"], "-o FOLDER"),
         (["--format", "txt", "--from", "yesterday"], "no date; try"),
+        (["--format", "txt", "-o", "nodir/o.txt"], "nodir is no directory; make it first"),
+        (["--format", "txt", "--tld", "co.uk"], "'co.uk' is no top-level domain"),
+        (["--format", "vertical", "--processes", "-1"], "Must be >= 0"),
         (["--format", "txt", "--lang", "xx-nonsense"], "unknown language"),
     ],
 )
 def test_a_mistake_is_told_with_its_cure(corpus: Path, arguments: list[str], complaint: str) -> None:
     done = export(corpus, *arguments)
-    assert done.returncode == 2 or "xml" in arguments
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 2 or {"xml", "-1"} & {*arguments}
     assert complaint in done.stderr + done.stdout
 
 
@@ -103,5 +108,7 @@ def test_forget_tells_what_it_found(tmp_path: Path) -> None:
     told = run("forget", "corpus", "--url", "www.b.cz/x", "1", "--dry-run", cwd=tmp_path).stderr
     assert "--url 'www.b.cz/x' has no https:// and was taken for the id of an imported document" in told
     assert "--url https://www.b.cz/x" in told and told.count("taken for") == 1
+    done = run("forget", "corpus", "--url", os.fsdecode(b"\xff"), cwd=tmp_path)
+    assert (done.returncode, "is not UTF-8" in done.stderr) == (2, True)
     done = run("forget", "corpus", cwd=tmp_path)
     assert (done.returncode, "Give --url, --host or --domain" in done.stderr) == (2, True)

@@ -34,7 +34,9 @@ _PLAIN = re.compile(
     re.DOTALL,
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LABEL = re.compile(r"[a-z0-9-]+")
 _END_OF_HOST = re.compile(r"[/?#\\]")
+_NO_HOST = re.compile(r"[/?#\\@]")
 _suffixes = PublicSuffixList(accept_unknown=True)
 
 
@@ -152,8 +154,13 @@ def host_named(text: str) -> str:
     >>> host_named("Žluťoučký.CZ."), host_named("*.CZ")
     ('xn--luouk-uva4it5a4g.cz', '*.cz')
     """
-    known = canonical(f"http://{text}/")
+    known = None if _NO_HOST.search(text) else canonical(f"http://{text}/")
     return host(known) if known else text.lower()
+
+
+def host_told(text: str) -> str:
+    """What others say of a host, as canonical URLs have it; some give a URL of it."""
+    return host_in(text) or host_named(text)
 
 
 @lru_cache(maxsize=200_000)
@@ -176,6 +183,17 @@ def tld(host: str) -> str:
     name = host.partition(":")[0]
     label = name.rpartition(".")[2]
     return "" if host.startswith("[") or label.isdigit() else label
+
+
+def top_level(text: str) -> str | None:
+    """A top-level domain as people write it, as `tld` tells it; None if no host can be under it.
+
+    >>> top_level(".РФ"), top_level("co.uk")
+    ('xn--p1ai', None)
+    """
+    name = host_named(f"a.{text.strip().removeprefix('.')}")
+    label = tld(name)
+    return label if ":" not in text and _LABEL.fullmatch(label) and name == f"a.{label}" else None
 
 
 def trap(url: str) -> str:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from thresher.cli.app import AsJson, Directory, Many, app, print_json, say
 
@@ -34,7 +34,7 @@ def export(
     processed: Annotated[bool, Parameter(negative=())] = False,
     run: int | None = None,
     annotator: str = "",
-    processes: int = 0,
+    processes: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
     json: AsJson = False,
 ) -> None:
     """Write the documents of a corpus in another format.
@@ -72,7 +72,7 @@ def export(
     annotator
         vertical, conllu, tei: which one tells lemmas and parts of speech; the best that is installed if left out.
     processes
-        vertical, conllu, tei: that annotate at once; all processors but one if left out.
+        vertical, conllu, tei: that annotate at once; all processors but one if left out, or 0.
     """
     import thresher
     from thresher.export.choice import choice

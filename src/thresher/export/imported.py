@@ -36,7 +36,7 @@ def row_of(values: Mapping[str, Any], file: ImportFile) -> dict[str, Any]:
     """An imported text as a row of DOCS: what was said of it under the names of columns; the rest is null."""
     meta = meta_of(values, file)
     address = meta.get("url") or (meta["id"] if url.host_in(meta["id"]) else None)
-    host = url.host_named(meta["host"]) if meta.get("host") else url.host_in(address or "") or None
+    host = url.host_told(meta["host"]) if meta.get("host") else url.host_in(address or "") or None
     said = {
         field.name: _value(meta.get(field.name) or meta.get(OTHER_NAMES.get(field.name, "")), field.type)
         for field in DOCS

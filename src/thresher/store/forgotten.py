@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from thresher.config import ConfigError
 from thresher.store.files import StoreError, sync_directory
-from thresher.url import canonical, host_in, host_named, key
+from thresher.url import canonical, host_in, host_told, key
 from thresher.url import host as host_of
 
 FILE = "forgotten.jsonl"
@@ -67,7 +67,7 @@ class Meant:
 
     def covers_host(self, host: str) -> bool:
         """Whether all pages of a host are meant."""
-        return not self._names.isdisjoint(_names_of_host(_host_told(host)))
+        return not self._names.isdisjoint(_names_of_host(host_told(host)))
 
     def covers_domain(self, domain: str) -> bool:
         """Whether all hosts of a domain are meant."""
@@ -129,11 +129,6 @@ def names_of_document(id: str, meta: Mapping[str, str]) -> list[str]:
     return [name for name in (meta.get("id"), meta.get("url"), part[1] if part else "") if name]
 
 
-def _host_told(text: str) -> str:
-    """What an imported document says of its host; some give a URL."""
-    return host_in(text) or host_named(text)
-
-
 def _names_of_host(host: str) -> list[str]:
     name = _without_port(host.rpartition("@")[2])
     labels = name.split(".")
@@ -191,7 +186,7 @@ class Forgotten:
         """Whether a document about to be imported is one to be refused, by what is known of it."""
         if not self._hashes:
             return False
-        host = _host_told(meta.get("host", ""))
+        host = host_told(meta.get("host", ""))
         return any(map(self.holds, names_of_document("", meta))) or (
             bool(host) and self._holds_host(_names_of_host(host))
         )
