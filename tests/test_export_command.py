@@ -10,10 +10,13 @@ from typing import get_args
 
 import pytest
 
+from batch_corpora import Here, recipe, write_shard
 from exporting import TEXTS, make
 from test_cli import run
+from thresher.batch.run import process
 from thresher.cli.exporting import FormatName
 from thresher.export.formats import FORMATS
+from thresher.store.imports import import_files
 
 
 @pytest.fixture
@@ -94,6 +97,21 @@ def test_a_mistake_is_told_with_its_cure(corpus: Path, arguments: list[str], com
     assert "Traceback" not in done.stderr
     assert done.returncode == 2 or {"xml", "-1"} & {*arguments}
     assert complaint in done.stderr + done.stdout
+
+
+def test_imports_that_were_not_processed_are_told_with_a_cure(tmp_path: Path) -> None:
+    directory = tmp_path / "corpus"
+    directory.mkdir()
+    write_shard(directory, 0, ["jedna", "dva"])
+    recipe(directory, {"step": "exact_duplicates"})
+    (tmp_path / "copies.jsonl").write_text('{"text": "jedna"}\n' * 4)
+    import_files(directory, [tmp_path / "copies.jsonl"])
+    process(directory, Here())
+    told = export(tmp_path, "--format", "txt", "--processed").stderr
+    assert "2 of 6 documents written" in told and "left out: 4 × imported, and not processed" in told
+    assert "an export without --processed has imports" in told
+    told = export(tmp_path, "--format", "txt").stderr
+    assert "6 of 6 documents written" in told and "--processed" not in told
 
 
 def test_forget_tells_what_it_found(tmp_path: Path) -> None:
