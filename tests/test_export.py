@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import zstandard
 from hypothesis import given
@@ -294,6 +295,19 @@ def test_the_date_of_publication_counts_before_that_of_the_download(tmp_path: Pa
     assert export(corpus, "txt", io.BytesIO(), choice(since="2002")).documents == 0
 
 
+def test_a_date_that_was_written_as_1970_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = make(tmp_path, ["a", "b"])
+    (first, second) = corpus.batches("docs")
+    epoch = pa.array([0], first.column("fetched").type)
+    place = first.schema.get_field_index("fetched")
+    old = first.set_column(place, first.schema.field("fetched"), epoch)
+    monkeypatch.setattr(corpus, "batches", lambda *_: iter([old, second]))
+    assert json.loads(exported(corpus, "jsonl"))["fetched"] is None
+    assert export(corpus, "txt", io.BytesIO(), choice(until="2000")).left_out["date"] == 1
+
+
 # imports
 
 
@@ -338,8 +352,6 @@ def test_imports_that_no_step_has_seen_are_not_taken_for_processed_ones(tmp_path
 
 @given(st.lists(st.integers(0, 5_000), max_size=20), st.integers(1, 6), st.integers(1, 12_000))
 def test_rows_are_cut_at_the_same_places_however_they_come(sizes: list[int], step: int, most: int) -> None:
-    import pyarrow as pa
-
     table = pa.table({"text": pa.array(["x" * size for size in sizes], pa.large_string())})
     one = [group.num_rows for group in regrouped(table.to_batches(), most)]
     other = [group.num_rows for group in regrouped(table.to_batches(max_chunksize=step), most)]

@@ -76,7 +76,7 @@ class Selection:
 
     def pages(self) -> Iterator[pa.RecordBatch]:
         """The chosen pages of the crawl, as batches of DOCS."""
-        for batch in self.corpus.batches("docs"):
+        for batch in map(_dated, self.corpus.batches("docs")):
             objections = [self.choice.objection(about) for about in of_pages(batch)]
             self.left_out.update(filter(None, objections))
             kept = pa.array([not objection for objection in objections], pa.bool_())
@@ -175,6 +175,16 @@ class Selection:
                 self.left_out[objection] += 1
             else:
                 yield values
+
+
+def _dated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Pages without a moment that nobody knows: it was written as 1970 before it could be null."""
+    moments: Any = batch.column("fetched")
+    unknown = pc.equal(moments, pa.scalar(0, moments.type))
+    if not pc.any(unknown).as_py():
+        return batch
+    known: Any = pc.if_else(unknown, pa.scalar(None, moments.type), moments)
+    return batch.set_column(batch.schema.get_field_index("fetched"), batch.schema.field("fetched"), known)
 
 
 def _letters(item: Item) -> int:
