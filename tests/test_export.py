@@ -10,21 +10,26 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batch_corpora import Here, recipe, write_shard
 from exporting import TEXTS, exported, make, with_imports
 from thresher.annotate import crowd
+from thresher.batch.results import processed
+from thresher.batch.run import process
 from thresher.config import ConfigError
 from thresher.export import dataset, selection, tables
-from thresher.export.choice import About, Choice, choice
+from thresher.export.choice import About, Choice, choice, of_import
 from thresher.export.formats import FORMATS, Exported, export
 from thresher.export.selection import Selection, regrouped
 from thresher.page import Metadata
 from thresher.store import corpus as corpora
 from thresher.store.corpus import Corpus, CorpusError
+from thresher.store.imports import import_files
 from thresher.store.segments import seal
 
 FILES = [name for name, form in FORMATS.items() if form.suffix]
@@ -159,6 +164,10 @@ def test_an_unknown_format_is_refused_with_the_known_ones(corpus: Corpus) -> Non
 def test_what_makes_no_sense_is_refused_with_a_cure(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is a folder of files; name it with -o"):
         export(corpus, "huggingface", io.BytesIO())
+    with pytest.raises(
+        ConfigError, match=r"none/out\.txt cannot be written: .*none is no directory; make it"
+    ):
+        export(corpus, "txt", tmp_path / "none" / "out.txt")
     with pytest.raises(ConfigError, match=r"is a directory; name a file in it"):
         export(corpus, "txt", tmp_path)
     with pytest.raises(ConfigError, match=r"exists and is not empty"):
@@ -213,6 +222,7 @@ PAGES: list[dict[str, Any]] = [
         ({"hosts": ["b.sk"]}, "23", "host"),
         ({"hosts": ["*.b.sk"]}, "3", "host"),
         ({"hosts": ["*.SK", "www.*"]}, "123", ""),
+        ({"hosts": [".b.sk"]}, "23", "host"),
         ({"tlds": [".SK"]}, "23", "tld"),
         ({"since": "2026"}, "123", ""),
         ({"since": "2026-09-22"}, "", "date"),
@@ -246,12 +256,27 @@ def test_documents_are_chosen_in_every_format(
         ({"since": "May"}, "--from 'May' is no date; try 2024-05-31"),
         ({"until": "2024-5"}, "--to '2024-5' is no date"),
         ({"since": "2025", "until": "2024-12"}, "--from 2025 is after --to 2024-12"),
+        ({"tlds": ["co.uk"]}, "--tld 'co.uk' is no top-level domain; .* --host co.uk"),
+        ({"hosts": ["https://a.cz/x"]}, "--host 'https://a.cz/x' is no name of a host; try a.cz"),
+        ({"tlds": ["c*"]}, r"--tld 'c\*' is no top-level domain"),
         ({"min_language_share": 80}, "a share of 80 is not between 0 and 1; try 0.8"),
     ],
 )
 def test_a_choice_that_makes_no_sense_is_refused(asked: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         choice(**asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"tlds": ["рф"]}, {"hosts": ["Президент.РФ"]}, {"hosts": ["*.президент.рф"]}, {"hosts": ["www.*.рф"]}],
+)
+def test_names_in_other_scripts_are_those_of_urls(asked: dict[str, Any]) -> None:
+    chosen = choice(**asked)
+    for url in ("http://www.xn--d1abbgf6aiiy.xn--p1ai/", "HTTP://www.президент.рф?a"):
+        assert chosen.objection(of_import({"url": url}, "ru")) == ""
+    assert chosen.objection(of_import({"host": "WWW.Президент.рф"}, "ru")) == ""
+    assert chosen.objection(About(host="www.example.com")) in ("host", "tld")
 
 
 def test_dates_are_compared_as_far_as_both_tell() -> None:
@@ -268,6 +293,19 @@ def test_the_date_of_publication_counts_before_that_of_the_download(tmp_path: Pa
     corpus = make(tmp_path, ["a", "b"], pages=[{"metadata": Metadata("", "", "2001-02-03")}, {}])
     assert export(corpus, "txt", io.BytesIO(), choice(until="2001")).documents == 1
     assert export(corpus, "txt", io.BytesIO(), choice(since="2002")).documents == 0
+
+
+def test_a_date_that_was_written_as_1970_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = make(tmp_path, ["a", "b"])
+    (first, second) = corpus.batches("docs")
+    epoch = pa.array([0], first.column("fetched").type)
+    place = first.schema.get_field_index("fetched")
+    old = first.set_column(place, first.schema.field("fetched"), epoch)
+    monkeypatch.setattr(corpus, "batches", lambda *_: iter([old, second]))
+    assert json.loads(exported(corpus, "jsonl"))["fetched"] is None
+    assert export(corpus, "txt", io.BytesIO(), choice(until="2000")).left_out["date"] == 1
 
 
 # imports
@@ -299,10 +337,21 @@ def test_a_choice_holds_for_imports_too(mixed: Corpus) -> None:
         assert (done.documents, sum(done.left_out.values())) == (1, 3)
 
 
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "wacz"])  # which has pages only
+def test_imports_that_no_step_has_seen_are_not_taken_for_processed_ones(tmp_path: Path, name: str) -> None:
+    write_shard(tmp_path, 0, ["jedna", "dva"])
+    recipe(tmp_path, {"step": "exact_duplicates"})
+    (tmp_path / "copies.jsonl").write_text('{"text": "jedna"}\n' * 4)
+    (tmp_path / "old.vert").write_text("<doc>\njedna\n</doc>\n<doc opt_out='noai'>\njedna\n</doc>\n")
+    import_files(tmp_path, [tmp_path / "copies.jsonl", tmp_path / "old.vert"])
+    process(tmp_path, Here())
+    done = written(processed(tmp_path), name, tmp_path / "out")
+    assert (done.documents, done.left_out) == (2, {selection.NOT_PROCESSED: 5, "opted out": 1})
+    assert "pos" not in done.attributes
+
+
 @given(st.lists(st.integers(0, 5_000), max_size=20), st.integers(1, 6), st.integers(1, 12_000))
 def test_rows_are_cut_at_the_same_places_however_they_come(sizes: list[int], step: int, most: int) -> None:
-    import pyarrow as pa
-
     table = pa.table({"text": pa.array(["x" * size for size in sizes], pa.large_string())})
     one = [group.num_rows for group in regrouped(table.to_batches(), most)]
     other = [group.num_rows for group in regrouped(table.to_batches(max_chunksize=step), most)]

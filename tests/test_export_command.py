@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from batch_corpora import Here, recipe, write_shard
 from exporting import TEXTS, make
 from test_cli import run
+from thresher.batch.run import process
 from thresher.cli.exporting import FormatName
 from thresher.export.formats import FORMATS
+from thresher.store.imports import import_files
 
 
 @pytest.fixture
@@ -82,13 +86,32 @@ def test_every_option_reaches_the_export(corpus: Path) -> None:
         (["--format", "xml"], "xml"),
         (["--format", "huggingface"], "-o FOLDER"),
         (["--format", "txt", "--from", "yesterday"], "no date; try"),
+        (["--format", "txt", "-o", "nodir/o.txt"], "nodir is no directory; make it first"),
+        (["--format", "txt", "--tld", "co.uk"], "'co.uk' is no top-level domain"),
+        (["--format", "vertical", "--processes", "-1"], "Must be >= 0"),
         (["--format", "txt", "--lang", "xx-nonsense"], "unknown language"),
     ],
 )
 def test_a_mistake_is_told_with_its_cure(corpus: Path, arguments: list[str], complaint: str) -> None:
     done = export(corpus, *arguments)
-    assert done.returncode == 2 or "xml" in arguments
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 2 or {"xml", "-1"} & {*arguments}
     assert complaint in done.stderr + done.stdout
+
+
+def test_imports_that_were_not_processed_are_told_with_a_cure(tmp_path: Path) -> None:
+    directory = tmp_path / "corpus"
+    directory.mkdir()
+    write_shard(directory, 0, ["jedna", "dva"])
+    recipe(directory, {"step": "exact_duplicates"})
+    (tmp_path / "copies.jsonl").write_text('{"text": "jedna"}\n' * 4)
+    import_files(directory, [tmp_path / "copies.jsonl"])
+    process(directory, Here())
+    told = export(tmp_path, "--format", "txt", "--processed").stderr
+    assert "2 of 6 documents written" in told and "left out: 4 × imported, and not processed" in told
+    assert "an export without --processed has imports" in told
+    told = export(tmp_path, "--format", "txt").stderr
+    assert "6 of 6 documents written" in told and "--processed" not in told
 
 
 def test_forget_tells_what_it_found(tmp_path: Path) -> None:
@@ -100,5 +123,10 @@ def test_forget_tells_what_it_found(tmp_path: Path) -> None:
     assert "forgotten: 1 imported documents" in run("forget", "corpus", "--host", "b.cz", cwd=tmp_path).stderr
     assert "nothing was there" in run("forget", "corpus", "--host", "b.cz", cwd=tmp_path).stderr
     assert len((tmp_path / "corpus" / "forgotten.jsonl").read_text().splitlines()) == 2
+    told = run("forget", "corpus", "--url", "www.b.cz/x", "1", "--dry-run", cwd=tmp_path).stderr
+    assert "--url 'www.b.cz/x' has no https:// and was taken for the id of an imported document" in told
+    assert "--url https://www.b.cz/x" in told and told.count("taken for") == 1
+    done = run("forget", "corpus", "--url", os.fsdecode(b"\xff"), cwd=tmp_path)
+    assert (done.returncode, "is not UTF-8" in done.stderr) == (2, True)
     done = run("forget", "corpus", cwd=tmp_path)
     assert (done.returncode, "Give --url, --host or --domain" in done.stderr) == (2, True)

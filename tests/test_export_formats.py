@@ -7,7 +7,9 @@ import io
 import json
 import re
 import tempfile
+import tracemalloc
 import unicodedata
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,8 +25,9 @@ from exporting import TEXTS, exported, make, with_imports
 from importing import bring, words
 from thresher.annotate.tokens import tokens
 from thresher.export import conllu, dataset, tables, tei, vertical
-from thresher.export.choice import Choice
+from thresher.export.choice import Choice, objections_of
 from thresher.export.formats import FORMATS, export
+from thresher.export.imported import NOT_SAID
 from thresher.export.selection import Item, Word, events_of_lines
 from thresher.page import Metadata
 from thresher.store import corpus as corpora
@@ -144,6 +147,36 @@ def test_structures_of_imports_keep_to_names_that_are_allowed() -> None:
     assert found == b'<doc>\n<doc_ a_b="&quot;">\nx\n</doc_>\n</doc>\n'
 
 
+def test_attributes_whose_names_would_be_the_same_are_numbered() -> None:
+    found = vertical.render(Item(1, {"a b": "1", "a/b": "2", "a_b_2": "3"}), (), ("word",), columns=("word",))
+    assert found == b'<doc a_b="1" a_b_2="2" a_b_2_2="3">\n</doc>\n'
+
+
+BLANK = [Word(("", "x y", " ")), Word((" ", "", "x")), Word((" b ", " ", " l "), glued=True)]
+
+
+def test_a_blank_word_and_a_tag_with_spaces_break_no_format() -> None:
+    attributes = ("word", "pos", "lemma")
+    vert = vertical.render(Item(1, {}), BLANK, attributes, columns=attributes).decode()
+    assert [line.partition("\t")[0] for line in vert.splitlines()] == [
+        "<doc>",
+        "_",
+        "_",
+        "<g/>",
+        "b",
+        "</doc>",
+    ]
+    ((comments, rows),) = sentences(conllu.render(Item(1, {}), BLANK, attributes).decode())
+    assert [row[1:5] for row in rows] == [["_", "_", "_", "x_y"], ["_", "x", "_", "_"], ["b", "l", "_", "_"]]
+    assert comments[-1] == "# text = _ _b"
+    (root,) = ElementTree.fromstring(tei.render(Item(1, {}), BLANK, attributes)).iter("body")
+    assert [(one.text, dict(one.attrib)) for one in root[0]] == [
+        ("_", {"pos": "x_y"}),
+        ("_", {"lemma": "x", "join": "right"}),
+        ("b", {"lemma": "l"}),
+    ]
+
+
 # CoNLL-U
 
 
@@ -195,6 +228,40 @@ def test_tags_go_to_the_column_that_they_are_made_for(tmp_path: Path) -> None:
     assert row[1:6] == ["Psi", "pes", "NOUN", "a_b", "Case=Nom|Number=Plur"]
 
 
+def test_tokens_without_sentences_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conllu, "MOST_TOKENS", 10)
+    said = [Word((f"w{n}",), glued=n == 10) for n in range(25)]
+    found = sentences(conllu.render(Item(1, {}), said, ("word",)).decode())
+    assert [len(rows) for _, rows in found] == [10, 10, 5]
+    assert [row[1] for _, rows in found for row in rows] == [word.values[0] for word in said]
+    assert [row[9] for _, rows in found for row in rows].index("SpaceAfter=No") == 9
+
+
+def test_a_long_document_takes_no_more_memory_than_some_times_its_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(token_lines, "PORTION", 1 << 14)
+    data = b"slovo\n" * 300_000
+    tracemalloc.start()
+    try:
+        written = conllu.render(Item(1, {}), events_of_lines(data), ("word",))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * len(written)
+
+
+@pytest.mark.parametrize("portion", [1, 7, 1 << 20])
+def test_tokens_are_the_same_in_whatever_portions_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, portion: int
+) -> None:
+    data = b"\x02s\tid=7\na\tb\n\nc\td\n\x03s\n"
+    whole = list(token_lines.read(data))
+    monkeypatch.setattr(token_lines, "PORTION", portion)
+    found = [token_lines.Token(one.values) if isinstance(one, Word) else one for one in events_of_lines(data)]
+    assert found == whole
+
+
 @settings(max_examples=50)
 @given(TEXT)
 def test_any_text_is_valid_conllu(text: str) -> None:
@@ -244,7 +311,7 @@ CONTENT = {
     "fileDesc": "titleStmt publicationStmt sourceDesc ",
     "titleStmt": "title (author )?",
     "publicationStmt": "publisher idno (availability )?|p ",
-    "availability": "licence ",
+    "availability": "(licence (ab )?|ab )",
     "sourceDesc": "bibl |p ",
     "bibl": "(ptr )?(date )?",
     "profileDesc": "(creation )?(langUsage )?",
@@ -256,7 +323,7 @@ CONTENT = {
     "p": "(s |w |pc )*",
     "s": "(w |pc )+",
     **dict.fromkeys(
-        ("title", "author", "publisher", "idno", "licence", "ptr", "date", "language", "w", "pc"), ""
+        ("title", "author", "publisher", "idno", "licence", "ab", "ptr", "date", "language", "w", "pc"), ""
     ),
 }
 
@@ -320,6 +387,17 @@ def test_a_dataset_folder_has_shards_and_a_card(tmp_path: Path, monkeypatch: pyt
         assert f"| `{field}` |" in body
 
 
+def test_the_card_says_where_documents_are_from(tmp_path: Path) -> None:
+    corpus = with_imports(tmp_path)
+    export(corpus, "huggingface", tmp_path / "both")
+    told = (tmp_path / "both" / "README.md").read_text()
+    assert f"{dataset.CRAWLED}: 1. {dataset.TEXTS}: 1.\n" in told
+    assert "; of 1 nobody knows when." in told and dataset.ARCHIVED not in told
+    export(corpus, "huggingface", tmp_path / "texts", Choice(tlds=("sk",)))
+    told = (tmp_path / "texts" / "README.md").read_text()
+    assert "robots" not in told and "downloaded between" not in told
+
+
 # there and back
 
 
@@ -340,10 +418,12 @@ def test_what_is_exported_can_be_imported_again(tmp_path: Path, name: str, packe
     assert [(one.text, one.tokens) for one in second] == [(one.text, one.tokens) for one in found], "stays so"
 
 
-def there_and_back(crawled: Corpus, name: str, directory: Path, packed: str = "") -> list[ImportedDocument]:
+def there_and_back(
+    crawled: Corpus, name: str, directory: Path, packed: str = "", choice: Choice | None = None
+) -> list[ImportedDocument]:
     directory.mkdir(exist_ok=True)
     path = directory / f"out{FORMATS[name].suffix}{packed}"
-    done = export(crawled, name, path, processes=1)
+    done = export(crawled, name, path, choice, processes=1)
     options: dict[str, Any] = {}
     if name == "vertical":
         options = {"entities": True, "attributes": done.attributes}
@@ -364,3 +444,90 @@ def test_any_tokens_come_back(name: str, text: str) -> None:
     if name == "tei":
         expected = [re.sub("[\ufffe\uffff]", "\ufffd", word) for word in expected]
     assert words(found) == expected
+
+
+OBJECTIONS = ("noai", "tdm-reservation", "content-signal: /a ai-train=no")
+
+
+@pytest.mark.parametrize("name", ["vertical", "conllu", "tei", "jsonl", "parquet"])
+def test_an_objection_holds_however_often_a_document_comes_back(tmp_path: Path, name: str) -> None:
+    (tmp_path / "crawled").mkdir()
+    found = make(tmp_path / "crawled", TEXTS, pages=[{}, {}, {"opt_out": OBJECTIONS}])
+    for turn in ("first", "second", "third"):
+        there_and_back(found, name, tmp_path / turn, choice=Choice(opted_out=True))
+        found = corpora.open(tmp_path / turn / "corpus")
+        done = export(found, name, io.BytesIO(), processes=1)
+        assert (done.documents, done.left_out) == (2, {"opted out": 1})
+        *_, last = documents(found.directory)
+        assert objections_of(last.meta["opt_out"]) == list(OBJECTIONS)
+
+
+def test_tei_tells_objections_in_an_element_of_their_own(tmp_path: Path) -> None:
+    corpus = make(tmp_path, TEXTS, pages=[{}, {"license": "by"}, {"license": "by", "opt_out": OBJECTIONS}])
+    out = io.BytesIO()
+    export(corpus, "tei", out, Choice(opted_out=True), processes=1)
+    told = [one.find(f".//{TEI}availability") for one in ElementTree.fromstring(out.getvalue())[1:]]
+    assert told[0] is None
+    assert [(child.tag.removeprefix(TEI), child.text) for child in told[1] or ()] == [("licence", "by")]
+    assert [(child.tag.removeprefix(TEI), child.text) for child in told[2] or ()] == [
+        ("licence", "by"),
+        ("ab", " ".join(OBJECTIONS)),
+    ]
+
+
+SAID = (
+    *("url", "host", "domain", "title", "author", "published", "modified", "fetched", "site_name", "license"),
+    *("opt_out", "language", "language_share", "language_declared", "badness", "suspicion"),
+)
+
+
+def test_what_is_known_of_an_import_has_its_column_and_its_type(tmp_path: Path) -> None:
+    (tmp_path / "crawled").mkdir()
+    about = {"metadata": Metadata("", "K. Čapek", "1920", "1921", "R.U.R.", "cs"), "badness": 2.5}
+    crawled = make(tmp_path / "crawled", ["a", "b"], pages=[{**about, "opt_out": ("noai",)}, {}])
+    row = crawled.docs().to_pylist()[0]
+    there_and_back(crawled, "parquet", tmp_path, choice=Choice(opted_out=True))
+    out = io.BytesIO()
+    export(corpora.open(tmp_path / "corpus"), "parquet", out, Choice(opted_out=True))
+    table = pq.read_table(out)
+    assert table.schema.equals(DOCS)
+    again = table.to_pylist()[0]
+    for name in SAID:
+        assert again[name] == (None if row[name] == "" else row[name]), name
+    assert all(again[name] is None for name in NOT_SAID - {"text", "text_bytes"})
+
+
+@pytest.mark.parametrize(
+    ("said", "column", "value"),
+    [
+        ({"badness": "3.5"}, "badness", 3.5),
+        ({"badness": "nan"}, "badness", None),
+        ({"badness": "low"}, "badness", None),
+        ({"status": 200}, "status", 200),
+        ({"status": 1 << 40}, "status", None),
+        ({"status": "1" * 5_000}, "status", None),
+        ({"fetched": "2024-05-31T10:00:00+02:00"}, "fetched", datetime(2024, 5, 31, 8, tzinfo=UTC)),
+        ({"fetched": "2024-05-31"}, "fetched", datetime(2024, 5, 31, tzinfo=UTC)),
+        ({"fetched": "0001-01-01T00:00:00+02:00"}, "fetched", None),
+        ({"fetched": "yesterday"}, "fetched", None),
+        ({"languages": [{"code": "cs", "bytes": 3, "share": 1}]}, "languages",
+         [{"code": "cs", "bytes": 3, "share": 1.0}]),
+        ({"languages": ["cs"]}, "languages", None),
+        ({"languages": {"cs": 1}}, "languages", None),
+        ({"opt_out": ["noai", ""]}, "opt_out", ["noai"]),
+        ({"opt_out": []}, "opt_out", None),
+        ({"author": "K. Č."}, "author", "K. Č."),
+        ({"date": "1920"}, "published", "1920"),
+        ({"licence": "by"}, "license", "by"),
+        ({"host": "Žlu.CZ."}, "host", "xn--lu-1va.cz"),
+        ({"url": "HTTP://Blog.a.cz?p=1"}, "domain", "a.cz"),
+        ({"seq": 7, "warc_file": "x.warc.gz"}, "seq", None),
+    ],
+)  # fmt: skip
+def test_a_value_that_does_not_fit_its_column_is_null(
+    tmp_path: Path, said: dict[str, Any], column: str, value: Any
+) -> None:
+    bring(tmp_path, "a.jsonl", json.dumps({**said, "text": "a"}))
+    out = io.BytesIO()
+    export(corpora.open(tmp_path / "corpus"), "parquet", out, Choice(opted_out=True))
+    assert pq.read_table(out).column(column).to_pylist() == [value]

@@ -30,15 +30,17 @@ from thresher.crawl.loop import Crawl
 from thresher.crawl.start import crawl
 from thresher.crawl.state import State
 from thresher.engine.imports import import_pages
-from thresher.forget import Forgot, forget
+from thresher.forget import Forgot, forget, ids_of_nothing
 from thresher.lab.record import load as load_record
 from thresher.lab.toyweb import ToyWeb, serve
 from thresher.query.manifest import read as read_manifest
 from thresher.query.update import update
 from thresher.store.corpus import CorpusError
 from thresher.store.files import StoreError
-from thresher.store.forgotten import FILE, Meant, Wish, load, wish, write_down
+from thresher.store.forgotten import FILE, Meant, Wish, hashed, load, wish, write_down
+from thresher.store.importers import texts
 from thresher.store.imports import documents, files, import_files
+from thresher.url import key
 
 WEB = ToyWeb.calm(hosts=5, licensed=0.0, pages_per_host=(6, 12), page_bytes=(4_000, 6_000))
 STORE = {"segment_bytes": 3_000, "warc_bytes": 30_000, "commit_pages": 8, "keep_raw": "all"}
@@ -283,6 +285,15 @@ def test_a_corpus_that_was_never_crawled_can_forget(tmp_path: Path) -> None:
         ({"hosts": ["https://a.cz/"]}, r"--host 'https://a.cz/' is no name of a host; try www"),
         ({"domains": ["a.cz/x"]}, "is no name of a domain"),
         ({"urls": [""]}, "is no URL"),
+        ({"urls": ["\udcff"]}, r"--url '\\udcff' is not UTF-8"),
+        ({"hosts": ["*.cz"]}, r"--host '\*\.cz' is a pattern, .*--domain example\.cz"),
+        ({"domains": ["example.?z"]}, "is a pattern"),
+        ({"hosts": ["www[12].cz"]}, "is a pattern"),
+        (
+            {"hosts": [".example.cz"]},
+            r"--host '\.example\.cz' has an empty part between its dots; try example\.cz",
+        ),
+        ({"domains": ["example..cz"]}, r"try example\.cz"),
     ],
 )
 def test_a_wish_that_makes_no_sense_is_refused(asked: dict[str, list[str]], complaint: str) -> None:
@@ -296,6 +307,92 @@ def test_who_is_meant() -> None:
     assert all(map(meant.covers, covered))
     others = ["http://a.cz/x/", "http://www.b.cz/", "http://cc.cz/", "http://d.cz/c.cz", "c.cz", "", None]
     assert not any(map(meant.covers, others))
+
+
+# As others write URLs, hosts and ids: (URL or id, what else is known of the document).
+AS_OTHERS_HAVE_IT: list[tuple[str, dict[str, str]]] = [
+    ("http://blog.example.cz?p=12", {}),
+    ("http://blog.example.cz#a", {}),
+    ("HTTP://blog.example.cz/x", {}),
+    ("http://blog.example.cz./x", {}),
+    (" https://Blog.Example.cz:443/x", {}),
+    ("http://blog.example.cz/" + "x" * 3_000, {}),
+    ("https://žluťoučký.cz/x", {}),
+    ("https://xn--luouk-uva4it5a4g.cz/y", {}),
+    ("77", {"id": "77", "host": "blog.example.cz"}),
+    ("78", {"id": "78", "host": "Žluťoučký.cz."}),
+    ("79", {"id": "79", "host": "http://blog.example.cz/"}),
+    ("a.jsonl#4", {"url": "HTTP://blog.example.cz?p=13"}),
+]
+
+
+@pytest.mark.parametrize(("name", "meta"), AS_OTHERS_HAVE_IT)
+def test_a_host_is_known_however_others_write_it(name: str, meta: dict[str, str], tmp_path: Path) -> None:
+    asked = wish(hosts=["blog.example.cz", "žluťoučký.cz"])
+    assert Meant(asked).covers_document(name, meta)
+    write_down(tmp_path, asked, {}, WHEN)
+    assert load(tmp_path).holds_document({"id": name, **meta})
+    others = wish(hosts=["example.cz", "blog.cz"], domains=["og.example.cz"], urls=["a.jsonl"])
+    assert not Meant(others).covers_document(name, meta)
+
+
+def test_imports_of_a_host_are_forgotten_however_they_were_written(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": name, **meta, "text": "Text."}) for name, meta in AS_OTHERS_HAVE_IT]
+    lines += [json.dumps({"id": "http://other.cz", "text": "Jiný."})]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    (tmp_path / "b.jsonl").write_text("\n".join(lines[::-1]))
+    directory = tmp_path / "corpus"
+    import_files(directory, [tmp_path / "a.jsonl"], language="cs")
+    update(directory, annotator="plain", processes=1, opted_out=True)
+    count = len(AS_OTHERS_HAVE_IT)
+    asked = wish(hosts=["blog.example.cz", "žluťoučký.cz"])
+    assert forget(directory, asked) == Forgot(imports=count, index=count)
+    assert [one.id for one in documents(directory)] == ["http://other.cz"]
+    assert update(directory, annotator="plain", processes=1, opted_out=True).added == 0
+    assert import_files(directory, [tmp_path / "b.jsonl"]).documents == 1
+
+
+def test_a_long_document_is_forgotten_with_all_its_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(texts, "LONGEST", 100)
+    (tmp_path / "big.txt").write_text("Slovo za slovem.\n" * 20)
+    (tmp_path / "other.jsonl").write_text('{"id": "big.txt#1#9", "text": "Jiný."}\n')
+    directory = tmp_path / "corpus"
+    import_files(directory, [tmp_path / "big.txt", tmp_path / "other.jsonl"], language="cs")
+    update(directory, annotator="plain", processes=1, opted_out=True)
+    parts = len(list(documents(directory))) - 1
+    assert parts > 2
+    assert forget(directory, wish(urls=["big.txt#1"])) == Forgot(imports=parts, index=parts)
+    assert [one.id for one in documents(directory)] == ["big.txt#1#9"], "which has this id of its own"
+    assert update(directory, annotator="plain", processes=1, opted_out=True).added == 0
+
+
+def test_what_was_refused_before_is_refused_still(tmp_path: Path) -> None:
+    names = [
+        "url l1",
+        f"url {key('http://a.cz/x?y=1').hex()}",
+        "host b.cz",
+        "domain c.cz",
+        "host xn--hkkyrkk-5waec.fi",
+    ]
+    line = {
+        "time": "",
+        "asked": {},
+        "found": {},
+        "salt": "s",
+        "hashes": [hashed(name, "s") for name in names],
+    }
+    (tmp_path / FILE).write_text(json.dumps(line) + "\n")
+    refused = load(tmp_path).holds
+    of_old = ["l1", "https://a.cz/x?y=1#z", "http://b.cz:8080/", "https://d.c.cz/?a", "http://häkkyräkkä.fi/"]
+    assert all(map(refused, of_old))
+    assert not refused("l2") and not refused("http://a.cz/x") and not refused("b.cz")
+
+
+def test_an_id_of_nothing_is_told(corpus: Path) -> None:
+    asked = wish(urls=["www.example.cz/x", "l1", "http://old.cz/0", "http://nowhere.cz/"])
+    assert ids_of_nothing(corpus, asked) == ["www.example.cz/x"]
 
 
 LABEL = st.text("abc", min_size=1, max_size=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import os
 import signal
@@ -19,14 +20,18 @@ import zstandard
 
 import thresher
 from archives import arc, http, packed, page, paragraphs, record, response
+from batch_corpora import Here, recipe
 from exporting import make
 from importing import VERTICAL_EXAMPLE
+from thresher.batch.run import process
 from thresher.config import ConfigError
 from thresher.engine import imports as engine_imports
 from thresher.engine.imports import Hashes, import_files, import_pages
 from thresher.engine.inputs import address, page_format
 from thresher.engine.local import Readers
 from thresher.engine.nursery import Nursery
+from thresher.export.choice import choice
+from thresher.export.dataset import ARCHIVED
 from thresher.export.formats import export
 from thresher.query.update import update
 from thresher.store.corpus import CorpusError, Document
@@ -324,6 +329,31 @@ def test_a_raw_page_is_found_where_its_archive_was_or_in_the_corpus(tmp_path: Pa
         CorpusError, match=r"a\.warc\.gz cannot be read .*restore it, or put it into .*archives"
     ):
         corpus.raw(found[2])
+
+
+@pytest.mark.parametrize("date", ["", "long ago", "0001-01-01T00:00:00Z"])
+def test_a_page_of_which_nobody_knows_when_it_was_fetched_has_no_date(tmp_path: Path, date: str) -> None:
+    bring(
+        tmp_path,
+        "a.warc",
+        response("http://a.com/1", page(1), date=date) + response("http://a.com/2", page(2)),
+    )
+    first, second = pages(tmp_path)
+    corpus = thresher.open(tmp_path / "corpus")
+    assert (first.fetched, second.fetched is None) == (None, False)
+    assert corpus.raw(first).url == first.url
+    for asked, count in ((choice(until="2000"), 0), (choice(since="2000"), 1), (choice(), 2)):
+        assert export(corpus, "txt", io.BytesIO(), asked).documents == count
+    for name in ("jsonl", "vertical", "conllu", "tei"):
+        out = io.BytesIO()
+        export(corpus, name, out, processes=1)
+        assert b"1970" not in out.getvalue()
+    export(corpus, "huggingface", tmp_path / "set")
+    card = (tmp_path / "set" / "README.md").read_text()
+    assert "\nWritten by" in card and f"{ARCHIVED}: 2." in card and "robots.txt" not in card
+    assert "downloaded between 2026-03-01 and 2026-03-01; of 1 nobody knows when." in card
+    recipe(tmp_path / "corpus", {"step": "statistics"}, {"step": "index", "annotator": "plain"})
+    assert process(tmp_path / "corpus", Here()).state == "done"
 
 
 # saved pages

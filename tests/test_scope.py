@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from thresher.config import Scope
+from thresher.config import ConfigError, Scope
 from thresher.crawl.scope import Gate
 
 URL = "http://www.a.cz/x?page=2"
@@ -63,3 +63,15 @@ def test_a_host_with_a_port_is_named_with_it_or_without() -> None:
     assert Gate(Scope(hosts=("a.cz",))).admits(url, None)
     assert Gate(Scope(hosts=("www.a.cz:8080",))).admits(url, None)
     assert not Gate(Scope(hosts=("www.a.cz:8081",))).admits(url, None)
+
+
+def test_names_in_other_scripts_are_those_of_urls() -> None:
+    url = "http://www.xn--d1abbgf6aiiy.xn--p1ai/x"
+    for scope in (Scope(tlds=(".РФ",)), Scope(hosts=("Президент.рф",)), Scope(hosts=(".xn--p1ai",))):
+        assert Gate(scope).admits(url, None)
+        assert not Gate(scope).admits("http://www.a.cz/", None)
+
+
+def test_a_tld_that_no_host_is_under_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"corpus\.toml: 'co\.uk' among the tlds .* hosts = \["):
+        Gate(Scope(tlds=("cz", "co.uk")))

@@ -250,3 +250,15 @@ def test_what_was_visited_before_an_interruption_is_not_lost(server: Server, can
 @pytest.mark.parametrize(("count", "name"), [(0, "under 2 kB"), (2_000, "2-10 kB"), (10**9, "over 250 kB")])
 def test_every_size_has_a_class(count: int, name: str) -> None:
     assert size_class(count) == name
+
+
+def test_a_tld_that_no_host_is_under_is_refused(tmp_path: Path) -> None:
+    row = '{"url": "http://a.xn--p1ai/", "mime": "text/html", "status": "200", "languages": "rus"}'
+    (tmp_path / "a.cdxj").write_text(f"xn--p1ai,a)/ 20260301093000 {row}\n")
+    done = run("seeds", str(tmp_path / "a.cdxj"), "--lang", "ru", "--tld", "co.uk")
+    assert (done.returncode, "--tld 'co.uk' is no top-level domain" in done.stderr) == (2, True)
+    for name in ("рф", ".XN--P1AI"):
+        assert (
+            "http://a.xn--p1ai/"
+            in run("seeds", str(tmp_path / "a.cdxj"), "--lang", "ru", "--tld", name).stdout
+        )

@@ -9,7 +9,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from thresher.url import MAX_URL_LENGTH, absolute, canonical, domain, host, key, registrable, tld, trap
+from thresher.url import (
+    MAX_URL_LENGTH,
+    absolute,
+    canonical,
+    domain,
+    host,
+    host_in,
+    key,
+    registrable,
+    tld,
+    top_level,
+    trap,
+)
 
 # fmt: off
 # Pieces that links are made of, the odd ones too often.
@@ -222,3 +234,36 @@ def test_what_nobody_can_register_has_no_registered_domain(name):
 )
 def test_a_trap_is_known_by_its_sign(url, sign):
     assert trap(url) == sign
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [("cz", "cz"), (".CZ", "cz"), ("cz.", "cz"), ("рф", "xn--p1ai"), ("XN--P1AI", "xn--p1ai")],
+)
+def test_a_top_level_domain_is_told_as_hosts_have_it(text: str, label: str) -> None:
+    assert top_level(text) == label
+
+
+@pytest.mark.parametrize(
+    "text", ["co.uk", "", ".", "c*", "cz/", "cz:80", "1", "a b", "co。uk", "\udcff", "@cz"]
+)
+def test_what_no_host_is_under_is_no_top_level_domain(text: str) -> None:
+    assert top_level(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("http://Blog.Example.cz?p=12", "blog.example.cz"),
+        ("HTTPS://user@a.cz.:8080/x", "a.cz:8080"),
+        ("https://žluťoučký.cz/x", "xn--luouk-uva4it5a4g.cz"),
+        ("http://žluťoučký.cz#" + "x" * 9_000, "xn--luouk-uva4it5a4g.cz"),
+        ("http://A_b.cz:99999/", "a_b.cz:99999"),
+        ("a.cz/x", ""),
+        ("ftp://a.cz/", ""),
+        ("letter 7", ""),
+        ("", ""),
+    ],
+)
+def test_the_host_is_told_of_urls_as_others_write_them(text: str, host: str) -> None:
+    assert host_in(text) == host

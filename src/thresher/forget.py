@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,14 @@ from thresher.query.segment import DOCUMENT
 from thresher.store import corpus as corpora
 from thresher.store import imports, pages, rewriting, shards, warc
 from thresher.store.files import StoreError, adopt, locked, sync_directory
-from thresher.store.forgotten import Meant, Wish, write_down
+from thresher.store.forgotten import Meant, Wish, names_of_document, write_down
 from thresher.store.pages import page_paths
 from thresher.store.rewriting import Lengths, Moved
 from thresher.store.segments import naming_of
 from thresher.store.shards import Shard
+from thresher.url import host_in
 
 TABLES = ("outcomes", "docs", "links")
-NAMES = ("id", "url")  # attributes that a document is known by
 _json = msgspec.json.Encoder(order="deterministic")
 
 
@@ -88,7 +88,7 @@ def forget(directory: Path, wish: Wish, *, dry_run: bool = False, now: datetime 
             _forget_in_index(directory, meant)
             for file in imports.files(directory):
                 if _in_import(file, meant):
-                    imports.rewrite_without(file, lambda id, meta: _is_meant(id, meta, meant))
+                    imports.rewrite_without(file, meant.covers_document)
             for path in page_paths(directory):
                 if _in_pages(path, meant):
                     pages.rewrite_without(path, meant.covers)
@@ -98,6 +98,15 @@ def forget(directory: Path, wish: Wish, *, dry_run: bool = False, now: datetime 
             shards.sweep(directory, config)
             forget_results(directory)
     return found
+
+
+def ids_of_nothing(directory: Path, wish: Wish) -> list[str]:
+    """What is asked for by URL, is no URL, and is the id of no imported document either."""
+    left = {name for name in wish.urls if not host_in(name)}
+    for file in imports.files(directory) if left else ():
+        for id, meta in _documents(file):
+            left.difference_update([id, *names_of_document(id, meta)])
+    return sorted(left)
 
 
 # the crawl
@@ -253,15 +262,24 @@ class _Books:
 # all else
 
 
-def _is_meant(id: str | None, meta: Mapping[Any, Any], meant: Meant) -> bool:
-    return meant.covers(id) or meant.covers(meta.get("id")) or meant.covers(meta.get("url"))
+def _documents(file: imports.ImportFile) -> Iterator[tuple[str, dict[Any, Any]]]:
+    """Of every document of an import, its id and what is known of it."""
+    for batch in file.batches(["id", "meta"]):
+        ids, known = (batch.column(name).to_pylist() for name in ("id", "meta"))
+        yield from zip(ids, (dict(meta or ()) for meta in known), strict=True)
 
 
 def _in_import(file: imports.ImportFile, meant: Meant) -> int:
-    return sum(
-        _is_meant(id, dict(meta or ()), meant)
-        for batch in file.batches(["id", "meta"])
-        for id, meta in zip(batch.column("id").to_pylist(), batch.column("meta").to_pylist(), strict=True)
+    return sum(meant.covers_document(id, meta) for id, meta in _documents(file))
+
+
+def _parts(directory: Path, meant: Meant) -> frozenset[str]:
+    """Ids of imported documents that are meant, and do not look it: parts of what was asked for by its first."""
+    return frozenset(
+        id
+        for file in imports.files(directory)
+        for id, meta in _documents(file)
+        if not meta.get("id") and not meant.covers(id) and meant.covers_document(id, meta)
     )
 
 
@@ -271,23 +289,41 @@ def _in_pages(path: Path, meant: Meant) -> int:
     )
 
 
+def _tests(directory: Path, meant: Meant) -> dict[str, Callable[[str], bool]]:
+    """What tells by an attribute that a document of the index is meant."""
+    parts = _parts(directory, meant)
+    return {
+        "id": lambda id: meant.covers(id) or id in parts,
+        "url": meant.covers,
+        "host": meant.covers_host,
+    }
+
+
 def _in_index(directory: Path, meant: Meant) -> int:
     if manifest.read(directory) is None:
         return 0
     count = 0
+    tests = _tests(directory, meant)
     _, segments = manifest.open_segments(directory)
     for segment in segments:
         table = segment.table(DOCUMENT)
-        columns = [table.column(name).to_pylist() for name in NAMES if name in table.column_names]
-        meant_rows = {row for column in columns for row, value in enumerate(column) if meant.covers(value)}
+        meant_rows = {
+            row
+            for name, is_meant in tests.items()
+            if name in table.column_names
+            for row, value in enumerate(table.column(name).to_pylist())
+            if is_meant(value or "")
+        }
         count += len(meant_rows.difference(segment.deleted.tolist()))
     return count
 
 
 def _forget_in_index(directory: Path, meant: Meant) -> None:
     if manifest.read(directory) is not None:
+        tests = _tests(directory, meant)
         with manifest.writing(directory) as writer:
-            index.delete_where(writer, NAMES, meant.covers)
+            for name, is_meant in tests.items():
+                index.delete_where(writer, [name], is_meant)
             index.purge(writer)
 
 

@@ -34,6 +34,9 @@ _PLAIN = re.compile(
     re.DOTALL,
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LABEL = re.compile(r"[a-z0-9-]+")
+_END_OF_HOST = re.compile(r"[/?#\\]")
+_NO_HOST = re.compile(r"[/?#\\@]")
 _suffixes = PublicSuffixList(accept_unknown=True)
 
 
@@ -128,6 +131,38 @@ def host(url: str) -> str:
     return url.split("/", 3)[2]
 
 
+def host_in(text: str) -> str:
+    """The host of a URL as others write it, as canonical ones have it; "" of what is no URL of the web.
+
+    It is told of a URL that is too long to be crawled, too.
+
+    >>> host_in("HTTP://Blog.Example.CZ.?p=12"), host_in("letter 7")
+    ('blog.example.cz', '')
+    """
+    known = canonical(text)
+    if known:
+        return host(known)
+    scheme, separator, rest = text.strip().partition("://")
+    if not separator or scheme.lower() not in ("http", "https"):
+        return ""
+    return host_named(_END_OF_HOST.split(rest, maxsplit=1)[0].rpartition("@")[2])
+
+
+def host_named(text: str) -> str:
+    """A host as others write it, as canonical URLs have it; what can be no host, in small letters.
+
+    >>> host_named("Žluťoučký.CZ."), host_named("*.CZ")
+    ('xn--luouk-uva4it5a4g.cz', '*.cz')
+    """
+    known = None if _NO_HOST.search(text) else canonical(f"http://{text}/")
+    return host(known) if known else text.lower()
+
+
+def host_told(text: str) -> str:
+    """What others say of a host, as canonical URLs have it; some give a URL of it."""
+    return host_in(text) or host_named(text)
+
+
 @lru_cache(maxsize=200_000)
 def domain(host: str) -> str:
     """The registered domain of a host, or the host itself where there is none (an IP address, a suffix)."""
@@ -148,6 +183,17 @@ def tld(host: str) -> str:
     name = host.partition(":")[0]
     label = name.rpartition(".")[2]
     return "" if host.startswith("[") or label.isdigit() else label
+
+
+def top_level(text: str) -> str | None:
+    """A top-level domain as people write it, as `tld` tells it; None if no host can be under it.
+
+    >>> top_level(".РФ"), top_level("co.uk")
+    ('xn--p1ai', None)
+    """
+    name = host_named(f"a.{text.strip().removeprefix('.')}")
+    label = tld(name)
+    return label if ":" not in text and _LABEL.fullmatch(label) and name == f"a.{label}" else None
 
 
 def trap(url: str) -> str:

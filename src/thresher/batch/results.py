@@ -18,6 +18,8 @@ from thresher.store.tables import DOCS
 class Processed(Corpus):
     """A corpus with other documents; all else is as it was."""
 
+    has_imports = False  # steps work on pages: beside what they left, an import would be what it was before
+
     def __init__(self, corpus: Corpus, files: Sequence[Path]) -> None:
         super().__init__(corpus.directory, corpus.config)
         self._shards = files

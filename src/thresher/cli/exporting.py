@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from thresher.cli.app import AsJson, Directory, Many, app, print_json, say
 
@@ -34,7 +34,7 @@ def export(
     processed: Annotated[bool, Parameter(negative=())] = False,
     run: int | None = None,
     annotator: str = "",
-    processes: int = 0,
+    processes: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
     json: AsJson = False,
 ) -> None:
     """Write the documents of a corpus in another format.
@@ -66,17 +66,18 @@ def export(
     opted_out
         Also documents whose publishers object to their use for machine learning or data mining.
     processed
-        Documents as the last `thresher process` left them.
+        Pages as the last `thresher process` left them, and no imported texts and tokens: steps do not see these.
     run
-        Documents as this run of `thresher process` left them: a number that `thresher runs` tells.
+        Pages as this run of `thresher process` left them: a number that `thresher runs` tells.
     annotator
         vertical, conllu, tei: which one tells lemmas and parts of speech; the best that is installed if left out.
     processes
-        vertical, conllu, tei: that annotate at once; all processors but one if left out.
+        vertical, conllu, tei: that annotate at once; all processors but one if left out, or 0.
     """
     import thresher
     from thresher.export.choice import choice
     from thresher.export.formats import export as write
+    from thresher.export.selection import NOT_PROCESSED
 
     if lang:
         from thresher.crawl.start import language_code
@@ -110,6 +111,10 @@ def export(
         say(f"left out: {count:,} × {reason}")
     if "opted out" in done.left_out:
         say("--opted-out takes those, too, whose publishers opted out of text mining")
+    if NOT_PROCESSED in done.left_out:
+        say(
+            "steps work on pages alone; an export without --processed has imports, filtered by --host, --lang …"
+        )
     if format == "vertical":
         names = ",".join(done.attributes)
         say(f"columns: {names}; to import them again: --entities --attributes {names}")

@@ -50,11 +50,19 @@ def forget(
         Only tell how much there is.
     """
     from thresher.forget import forget as remove
+    from thresher.forget import ids_of_nothing
     from thresher.store.forgotten import wish
 
-    found = remove(directory, wish(urls=url or (), hosts=host or (), domains=domain or ()), dry_run=dry_run)
+    asked = wish(urls=url or (), hosts=host or (), domains=domain or ())
+    unknown = ids_of_nothing(directory, asked)
+    found = remove(directory, asked, dry_run=dry_run)
     counts = msgspec.structs.asdict(found)
     if json:
         print_json({**counts, "dry_run": dry_run})
+    for name in unknown:
+        say(
+            f"--url {name!r} has no https:// and was taken for the id of an imported document, which is not there; "
+            f"if it is a page: --url https://{name}"
+        )
     told = [f"{count:,} {WORDS[name]}" for name, count in counts.items() if count]
     say(f"{'to be forgotten' if dry_run else 'forgotten'}: {', '.join(told) or 'nothing was there'}")

@@ -85,7 +85,7 @@ def seeds(
         raise ConfigError(f"{output} cannot be written: {output.parent} is no directory; make it first")
     indexes = ["://" not in name and is_index(Path(name)) for name in files]
     if all(indexes):
-        tlds = tuple(name.lstrip(".").lower() for name in tld or ())
+        tlds = tuple(map(_tld, tld or ()))
         chosen = _choose(files, language_code(lang), tlds, per_host, max_seeds)
         if not visit or not chosen.seeds:
             _hand_over(chosen, output, as_json=json)
@@ -115,6 +115,15 @@ def seeds(
         say(f"interrupted: {len(given.urls) - len(found.seeds):,} were not visited")
         sys.exit(INTERRUPTED)
     sys.exit(DONE if good else FAULT)
+
+
+def _tld(name: str) -> str:
+    from thresher.url import top_level
+
+    found = top_level(name)
+    if found is None:
+        raise ConfigError(f"--tld {name!r} is no top-level domain; try one without dots in it: cz")
+    return found
 
 
 def _choose(

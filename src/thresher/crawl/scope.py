@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from thresher.config import Scope
+from thresher.config import ConfigError, Scope
 from thresher.url import host as host_of
-from thresher.url import tld, trap
+from thresher.url import host_named, tld, top_level, trap
 
 MAX_KNOWN = 100_000  # hosts
 
@@ -16,9 +16,9 @@ class Gate:
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._tlds = frozenset(name.lower().lstrip(".") for name in scope.tlds)
+        self._tlds = frozenset(map(_tld, scope.tlds))
         self._skipped = frozenset(name.lower().lstrip(".") for name in scope.skip_extensions)
-        self._hosts = frozenset(name.lower() for name in scope.hosts)
+        self._hosts = frozenset(host_named(name.lstrip(".")) for name in scope.hosts)
         self._known: dict[str, bool] = {}  # links repeat their hosts
         self._include = [re.compile(pattern) for pattern in scope.include]
         self._exclude = [re.compile(pattern) for pattern in scope.exclude]
@@ -57,3 +57,13 @@ class Gate:
         labels = host.partition(":")[0].split(".")
         suffixes = {".".join(labels[start:]) for start in range(len(labels))}
         return not self._hosts or host in self._hosts or not self._hosts.isdisjoint(suffixes)
+
+
+def _tld(name: str) -> str:
+    found = top_level(name)
+    if found is None:
+        raise ConfigError(
+            f"corpus.toml: {name!r} among the tlds of [scope] is no top-level domain; try cz, or for all hosts "
+            'under a longer name: hosts = ["co.uk"]'
+        )
+    return found

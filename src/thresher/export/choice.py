@@ -8,14 +8,16 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
 from thresher.config import ConfigError
-from thresher.url import tld
+from thresher.url import host_in, host_named, host_told, tld, top_level
 
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 _WILD = re.compile(r"[*?\[]")
+_SAID = re.compile(r" ([^ ]+):(?: |\Z)")
 
 
 class About(Struct, frozen=True):
@@ -105,13 +107,34 @@ def choice(
         tuple(languages),
         min_language_share,
         max_badness,
-        tuple(name.lower() for name in hosts),
-        tuple(name.lower().lstrip(".") for name in tlds),
+        tuple(map(_host, hosts)),
+        tuple(map(_tld, tlds)),
         since,
         until,
         tuple(name.lower() for name in licenses),
         opted_out,
     )
+
+
+def _host(name: str) -> str:
+    """A host as URLs have it; or a pattern, of which the labels with other letters are made so."""
+    text = name.strip().lstrip(".")
+    if not text or "/" in text:
+        raise ConfigError(f"--host {name!r} is no name of a host; try {host_in(name) or 'example.cz'}")
+    if not _WILD.search(text):
+        return host_named(text)
+    return ".".join(
+        part if part.isascii() or _WILD.search(part) else host_named(part) for part in text.lower().split(".")
+    )
+
+
+def _tld(name: str) -> str:
+    found = top_level(name)
+    if found is None:
+        raise ConfigError(
+            f"--tld {name!r} is no top-level domain; try cz, or for all hosts under a longer name: --host co.uk"
+        )
+    return found
 
 
 def _is_host(pattern: str, host: str) -> bool:
@@ -158,17 +181,30 @@ def of_import(meta: Mapping[str, str], language: str) -> About:
         meta.get("language") or language,
         _number(meta.get("language_share")),
         _number(meta.get("badness")),
-        meta.get("host") or host_of(meta.get("url") or meta.get("id", "")),
+        host_told(meta["host"]) if meta.get("host") else host_in(meta.get("url") or meta.get("id", "")),
         date,
         meta.get("license") or meta.get("licence", ""),
-        meta.get("opt_out", "") not in ("", "[]"),
+        bool(objections_of(meta.get("opt_out", ""))),
     )
 
 
-def host_of(url: str) -> str:
-    """The host of what looks like a URL of the web."""
-    scheme, separator, rest = url.partition("://")
-    return re.split("[/?#]", rest, maxsplit=1)[0].lower() if separator and scheme in ("http", "https") else ""
+def objections_of(text: str) -> list[str]:
+    """How a publisher objects, as imports tell it: in a list of JSON, or one after the other.
+
+    >>> objections_of("noai tdm-reservation content-signal: /a ai-train=no")
+    ['noai', 'tdm-reservation', 'content-signal: /a ai-train=no']
+    >>> objections_of('["noai", "noimageai"]'), objections_of("[]")
+    (['noai', 'noimageai'], [])
+    """
+    try:
+        return [name for name in msgspec.json.decode(text, type=list[str]) if name]
+    except msgspec.DecodeError:
+        # What a header or a robots.txt said begins with a name and a colon, and may have spaces in it.
+        plain, *said = _SAID.split(" " + " ".join(text.split()))
+        return [
+            *plain.split(),
+            *(f"{name}: {what}".strip() for name, what in zip(*[iter(said)] * 2, strict=True)),
+        ]
 
 
 def _day(moment: Any) -> str:

@@ -27,7 +27,7 @@ FIELDS = {
     "url": "address of the page, or id of an imported document",
     "host": "host of the page",
     "domain": "registered domain of the host",
-    "fetched": "when the page was downloaded",
+    "fetched": "when the page was downloaded, if anybody knows",
     "language": "code of its main language",
     "language_share": "share of the text that is in the language of the corpus",
     "badness": "how far its frequent words are from those of the language; 0 is as expected, above 10 is poor",
@@ -41,6 +41,10 @@ FIELDS = {
     "modified": "date of the last change, as the page tells",
     "site_name": "name of the site, as the page tells",
 }
+# Documents by where they are from, as the card tells it.
+CRAWLED = "Crawled, with robots.txt obeyed and boilerplate removed"
+ARCHIVED = "Pages that others had fetched, with boilerplate removed"
+TEXTS = "Texts that others had made, as they were"
 SCHEMA = pa.schema([DOCS.field(name) for name in FIELDS])
 SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B",
          "10B<n<100B", "100B<n<1T", "n>1T")  # fmt: skip
@@ -60,8 +64,12 @@ class _Tally:
         self.licences: Counter[str] = Counter()
         self.first: datetime | None = None
         self.last: datetime | None = None
+        self.dated = 0  # documents of which it is known when they were downloaded
+        self.origins: Counter[str] = Counter()
 
     def add(self, table: pa.Table) -> None:
+        """Count the rows of a table like that of documents."""
+        self.origins.update(map(_origin, table.column("seq").to_pylist()))
         self.rows += table.num_rows
         self.text_bytes += sum(len((text or "").encode()) for text in table.column("text").to_pylist())
         self.languages.update(code for code in table.column("language").to_pylist() if code)
@@ -69,6 +77,7 @@ class _Tally:
             known = licence in self.licences or len(self.licences) < MOST_LICENCES
             self.licences[(licence or "") if known else "others"] += 1
         times = [time for time in table.column("fetched").to_pylist() if time]
+        self.dated += len(times)
         if times:
             self.first = min([*times, *([self.first] if self.first else [])])
             self.last = max([*times, *([self.last] if self.last else [])])
@@ -104,8 +113,8 @@ def _write_shards(selection: Selection, data: Path, tally: _Tally) -> list[Path]
 def _fill(writer: pq.ParquetWriter, groups: Iterator[pa.Table], out: Any, tally: _Tally) -> bool:
     """Write row groups until the file is full; False if there are no more."""
     for group in groups:
+        tally.add(group)
         table = group.select(list(FIELDS))
-        tally.add(table)
         writer.write_table(table, row_group_size=table.num_rows)
         if out.tell() >= SHARD_BYTES:
             return True
@@ -137,8 +146,8 @@ def card(selection: Selection, tally: _Tally) -> str:
         f"# {name}",
         f"{tally.rows:,} documents with {tally.text_bytes:,} bytes of text.{_period(tally)}",
         "## How it was made",
-        f"Crawled and written by thresher {__version__}, for texts in `{config.language}`, with robots.txt obeyed "
-        f"and boilerplate removed. {_choices(selection)}".rstrip(),
+        f"Written by thresher {__version__}, for texts in `{config.language}`. {_origins(tally)} "
+        f"{_choices(selection)}".rstrip(),
         *_left_out(selection),
         "## Languages",
         "\n".join([f"- `{code}`: {count:,} documents" for code, count in _most(tally.languages)]) or "None.",
@@ -150,6 +159,18 @@ def card(selection: Selection, tally: _Tally) -> str:
         "\n".join(["| field | type | what it is |", "| --- | --- | --- |", *fields]),
     ]  # fmt: skip
     return "\n".join(front) + "\n\n" + "\n\n".join(body) + "\n"
+
+
+def _origin(number: int | None) -> str:
+    """Where a document is from: pages of archives have negative numbers, imported texts have none."""
+    return TEXTS if number is None else ARCHIVED if number < 0 else CRAWLED
+
+
+def _origins(tally: _Tally) -> str:
+    """What is in the set, and what was done with it."""
+    return " ".join(
+        [f"{of}: {tally.origins[of]:,}." for of in (CRAWLED, ARCHIVED, TEXTS) if tally.origins[of]]
+    )
 
 
 def _choices(selection: Selection) -> str:
@@ -169,7 +190,8 @@ def _left_out(selection: Selection) -> list[str]:
 def _period(tally: _Tally) -> str:
     if not tally.first or not tally.last:
         return ""
-    return f" Pages were downloaded between {tally.first.date()} and {tally.last.date()}."
+    unknown = f"; of {tally.rows - tally.dated:,} nobody knows when" if tally.dated < tally.rows else ""
+    return f" They were downloaded between {tally.first.date()} and {tally.last.date()}{unknown}."
 
 
 def _most(counts: Counter[str]) -> list[tuple[str, int]]:

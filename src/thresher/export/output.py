@@ -27,6 +27,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     special = path.exists() and not path.is_file()
     if path.is_dir():
         raise ConfigError(f"{path} is a directory; name a file in it: -o {path}/NAME")
+    if not path.parent.is_dir():
+        raise ConfigError(f"{path} cannot be written: {path.parent} is no directory; make it first")
     target = path if special else path.with_name(path.name + ".tmp")
     try:
         with target.open("wb") as file:

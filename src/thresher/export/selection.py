@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from thresher import url
 from thresher.annotate import crowd
 from thresher.annotate.annotators import Ready, annotator
 from thresher.annotate.characters import clean as visible
-from thresher.export.choice import Choice, host_of, of_import, of_pages
+from thresher.export.choice import Choice, of_import, of_pages
+from thresher.export.imported import meta_of, row_of
 from thresher.store import imports, lines
 from thresher.store.corpus import Corpus, CorpusError, paragraphs
 from thresher.store.imports import ImportFile
@@ -23,6 +23,7 @@ from thresher.store.lines import Close, Open
 from thresher.store.tables import DOCS
 
 AS_TOKENS = "imported as tokens, which this format does not have"
+NOT_PROCESSED = "imported, and not processed"
 TOLD = (
     "url",
     "host",
@@ -34,6 +35,7 @@ TOLD = (
     "modified",
     "site_name",
     "license",
+    "opt_out",
 )
 REACH = 64  # characters beyond which a word that a library changed is not looked for
 
@@ -74,7 +76,7 @@ class Selection:
 
     def pages(self) -> Iterator[pa.RecordBatch]:
         """The chosen pages of the crawl, as batches of DOCS."""
-        for batch in self.corpus.batches("docs"):
+        for batch in map(_dated, self.corpus.batches("docs")):
             objections = [self.choice.objection(about) for about in of_pages(batch)]
             self.left_out.update(filter(None, objections))
             kept = pa.array([not objection for objection in objections], pa.bool_())
@@ -86,7 +88,7 @@ class Selection:
         for file in self._imports:
             for batch in file.batches(["id", "source", "meta", "text"]):
                 chosen = list(self._chosen(batch, file))
-                texts = [_row(values, file) for values in chosen if values["text"] is not None]
+                texts = [row_of(values, file) for values in chosen if values["text"] is not None]
                 self.left_out[AS_TOKENS] += len(chosen) - len(texts)
                 yield pa.RecordBatch.from_pylist(texts, DOCS)
 
@@ -138,7 +140,7 @@ class Selection:
     def _as_they_are(self, file: ImportFile, render: Render, numbers: Iterator[int]) -> Iterator[bytes]:
         for batch in file.batches():
             for values in self._chosen(batch, file):
-                item = Item(next(numbers), _import_meta(values, file))
+                item = Item(next(numbers), meta_of(values, file))
                 yield render(item, events_of_lines(values["tokens"] or b""), file.attributes)
 
     def _page_items(self, numbers: Iterator[int]) -> Iterator[Item]:
@@ -150,13 +152,20 @@ class Selection:
         for batch in file.batches():
             for values in self._chosen(batch, file):
                 text = tuple(paragraphs(values["text"] or ""))
-                yield Item(next(numbers), _import_meta(values, file), text)
+                yield Item(next(numbers), meta_of(values, file), text)
 
     # imports
 
     @cached_property
     def _imports(self) -> list[ImportFile]:
-        return imports.files(self.corpus.directory)
+        """Files of imports; none of a corpus that was processed, in which they are only counted."""
+        found = imports.files(self.corpus.directory)
+        if self.corpus.has_imports:
+            return found
+        for file in found:
+            for batch in file.batches(["id", "meta"]):
+                self.left_out[NOT_PROCESSED] += sum(1 for _ in self._chosen(batch, file))
+        return []
 
     def _chosen(self, batch: pa.RecordBatch, file: ImportFile) -> Iterator[dict[str, Any]]:
         for values in batch.to_pylist():
@@ -166,6 +175,16 @@ class Selection:
                 self.left_out[objection] += 1
             else:
                 yield values
+
+
+def _dated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Pages without a moment that nobody knows: it was written as 1970 before it could be null."""
+    moments: Any = batch.column("fetched")
+    unknown = pc.equal(moments, pa.scalar(0, moments.type))
+    if not pc.any(unknown).as_py():
+        return batch
+    known: Any = pc.if_else(unknown, pa.scalar(None, moments.type), moments)
+    return batch.set_column(batch.schema.get_field_index("fetched"), batch.schema.field("fetched"), known)
 
 
 def _letters(item: Item) -> int:
@@ -196,43 +215,24 @@ def events_of_text(texts: Sequence[str], ready: Ready) -> Iterator[Event]:
 
 
 def events_of_lines(data: bytes) -> Iterator[Event]:
-    """Tokens as they were imported; where there were spaces, nobody knows any more."""
-    for line in lines.read(data):
-        yield Word(line.values) if isinstance(line, lines.Token) else line
+    """Tokens as they were imported; where there were spaces, nobody knows any more.
+
+    They are read in portions: the lines of a long document take many times their bytes.
+    """
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + lines.PORTION) + 1 or len(data)
+        for line in lines.read(data[start:end]):
+            yield Word(line.values) if isinstance(line, lines.Token) else line
+        start = end
 
 
 def _page_meta(page: Mapping[str, Any]) -> dict[str, str]:
     found = {"id": page["url"], **{name: page[name] for name in TOLD}}
+    found["opt_out"] = " ".join(page["opt_out"] or ())
     if page["fetched"] is not None:
         found["fetched"] = page["fetched"].isoformat(timespec="seconds")
     return {name: " ".join(paragraphs(value)) for name, value in found.items() if value}
-
-
-def _import_meta(values: Mapping[str, Any], file: ImportFile) -> dict[str, str]:
-    known = dict(values["meta"] or ())
-    found = {"id": values["id"], "source": values["source"], "language": file.language, **known}
-    return {name: value for name, value in found.items() if value}
-
-
-def _row(values: Mapping[str, Any], file: ImportFile) -> dict[str, Any]:
-    """An imported text as a row of DOCS: what was said of it under names that we know; the rest is null."""
-    meta = _import_meta(values, file)
-    address = meta.get("url") or (meta["id"] if host_of(meta["id"]) else None)
-    host = meta.get("host") or host_of(address or "") or None
-    known = {
-        name: meta.get(name) for name in ("title", "author", "published", "modified", "site_name", "language")
-    }
-    return {
-        **dict.fromkeys(DOCS.names),
-        **known,
-        "published": meta.get("published") or meta.get("date"),
-        "license": meta.get("license") or meta.get("licence"),
-        "url": address or meta["id"],
-        "host": host,
-        "domain": url.domain(host) if host else None,
-        "text": values["text"],
-        "text_bytes": len(values["text"].encode()),
-    }
 
 
 ROW_BYTES = 1_000  # that a row has besides its text, about

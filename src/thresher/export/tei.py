@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 
 from thresher._version import __version__
 from thresher.export.selection import Event, Item, Selection, Word
+from thresher.export.values import form, symbol
 from thresher.store.lines import Open
 
 NAMESPACE = "http://www.tei-c.org/ns/1.0"
@@ -114,16 +115,14 @@ class _Body:
 @lru_cache(REMEMBERED)
 def _element(values: tuple[str, ...], places: tuple[int | None, ...], glue: bool) -> str:
     """A word or a sign, with a space behind it if nothing is glued to it."""
-    name = "w" if any(char.isalnum() for char in values[0]) else "pc"
-    told = "".join(
-        [
-            f' {key}="{_value(values[place])}"'
-            for key, place in zip(ATTRIBUTES, places, strict=True)
-            if place is not None and values[place]
-        ]
-    )
+    word = form(values[0])
+    name = "w" if any(char.isalnum() for char in word) else "pc"
+    said = {key: values[place] for key, place in zip(ATTRIBUTES, places, strict=True) if place is not None}
+    if "pos" in said:
+        said["pos"] = symbol(said["pos"])
+    told = "".join([f' {key}="{_value(value.strip())}"' for key, value in said.items() if value.strip()])
     join, space = (' join="right"', "") if glue else ("", " ")
-    return f"<{name}{told}{join}>{_text(values[0])}</{name}>{space}"
+    return f"<{name}{told}{join}>{_text(word)}</{name}>{space}"
 
 
 def _header(item: Item) -> str:
@@ -136,6 +135,7 @@ def _header(item: Item) -> str:
     accessed = _date(fetched, ' type="accessed"') if fetched else ""
     written = known("published") or known("date") or known("year") or ""
     creation = f"<creation>{_date(written)}</creation>" if written else ""
+    availability = _availability(known("license", ""), known("opt_out", ""))
     language = known("language", "")
     usage = f'<langUsage><language ident="{language}"/></langUsage>' if _LANGUAGE.fullmatch(language) else ""
     profile = f"<profileDesc>{creation}{usage}</profileDesc>" if creation or usage else ""
@@ -143,17 +143,21 @@ def _header(item: Item) -> str:
         "<teiHeader><fileDesc>"
         f"<titleStmt><title>{_text(title)}</title>{author}</titleStmt>"
         f"<publicationStmt><publisher>{_text(known('site_name') or known('host') or 'unknown')}</publisher>"
-        f"<idno>{_text(known('id', str(item.number)))}</idno>{_licence(known('license', ''))}</publicationStmt>"
+        f"<idno>{_text(known('id', str(item.number)))}</idno>{availability}</publicationStmt>"
         f"<sourceDesc><bibl>{_pointer(source)}{accessed}</bibl></sourceDesc>"
         f"</fileDesc>{profile}</teiHeader>\n"
     )
 
 
-def _licence(name: str) -> str:
-    if not name:
-        return ""
-    target = f' target="{_value(name)}"' if _ADDRESS.fullmatch(name) else ""
-    return f"<availability><licence{target}>{_text(name)}</licence></availability>"
+def _availability(licence: str, opt_out: str) -> str:
+    """The licence, and in an element of its own what the publisher does not want."""
+    target = f' target="{_value(licence)}"' if _ADDRESS.fullmatch(licence) else ""
+    told = f"<licence{target}>{_text(licence)}</licence>" if licence else ""
+    if opt_out:
+        return (
+            f'<availability status="restricted">{told}<ab type="opt_out">{_text(opt_out)}</ab></availability>'
+        )
+    return f"<availability>{told}</availability>" if told else ""
 
 
 def _pointer(source: str) -> str:

@@ -43,7 +43,7 @@ class Document(Struct, frozen=True):
     url: str
     host: str
     domain: str
-    fetched: datetime
+    fetched: datetime | None  # None of a page whose archive does not tell
     status: int
     charset_declared: str
     charset: str
@@ -101,6 +101,8 @@ class Corpus:
     A corpus of several shards is that of each, as of its newest commit. Rows come in the order of the numbers of
     their files, which is near that of fetching; outcomes in that of their own numbers.
     """
+
+    has_imports = True  # texts and tokens that were imported are documents, too
 
     def __init__(self, directory: Path, config: configuration.Config) -> None:
         self.directory = directory
@@ -172,7 +174,7 @@ class Corpus:
         """The reply that a document was made of, as the server sent it."""
         return self.reply(document.url, document.warc_file, document.warc_offset, document.fetched)
 
-    def reply(self, url: str, file: str | None, offset: int | None, fetched: datetime) -> Reply:
+    def reply(self, url: str, file: str | None, offset: int | None, fetched: datetime | None) -> Reply:
         """The reply to the request of a URL, as the server sent it, by where it is said to stand."""
         if file is not None and Path(file).is_absolute():
             return self._archived(url, Path(file), offset, fetched)
@@ -193,12 +195,13 @@ class Corpus:
         home = shards.home(self.directory, (int(match[1]) - 1) % count)
         return (shards.newest(home) or home) / "warc" / name
 
-    def _archived(self, url: str, path: Path, offset: int | None, fetched: datetime) -> Reply:
+    def _archived(self, url: str, path: Path, offset: int | None, fetched: datetime | None) -> Reply:
         """The reply of an imported page, from the archive it came with."""
         at_home = self.directory / ARCHIVES / path.name
         limit = self.config.fetch.max_body_bytes
+        moment = fetched.timestamp() if fetched else 0.0
         try:
-            return stored_reply(path if path.exists() else at_home, offset, url, fetched.timestamp(), limit)
+            return stored_reply(path if path.exists() else at_home, offset, url, moment, limit)
         except OSError as fault:
             raise CorpusError(
                 f"{path} cannot be read ({fault.strerror}); to read the raw page of {url}, restore it, or put it "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -18,10 +19,14 @@ from msgspec import Struct
 
 from thresher.config import ConfigError
 from thresher.store.files import StoreError, sync_directory
-from thresher.url import canonical, key
+from thresher.url import canonical, host_in, host_told, key
+from thresher.url import host as host_of
 
 FILE = "forgotten.jsonl"
 MOST_KNOWN = 100_000  # hosts whose answer is remembered: links repeat them
+# The id of a later part of a long document that has none of its own: file, number in it, part.
+_PART = re.compile(r"(.+#[0-9]+)#[0-9]+", re.DOTALL)
+_WILD = re.compile(r"[*?\[]")
 
 
 class Wish(Struct, frozen=True):
@@ -34,7 +39,7 @@ class Wish(Struct, frozen=True):
     def names(self) -> set[str]:
         """All that is asked, each under a name that tells its kind."""
         return {
-            *(f"url {_address(url)}" for url in self.urls),
+            *(f"url {_address(url, canonical(url))}" for url in self.urls),
             *(f"host {host}" for host in self.hosts),
             *(f"domain {domain}" for domain in self.domains),
         }
@@ -54,9 +59,15 @@ class Meant:
         """Whether a URL, or the id of a document, is meant."""
         return bool(url) and not self._names.isdisjoint(names_of(url or ""))
 
+    def covers_document(self, id: str, meta: Mapping[str, str]) -> bool:
+        """Whether an imported document is meant, by its id or by what is known of it."""
+        return any(map(self.covers, [id, *names_of_document(id, meta)])) or self.covers_host(
+            meta.get("host", "")
+        )
+
     def covers_host(self, host: str) -> bool:
         """Whether all pages of a host are meant."""
-        return not self._names.isdisjoint(_names_of_host(host))
+        return not self._names.isdisjoint(_names_of_host(host_told(host)))
 
     def covers_domain(self, domain: str) -> bool:
         """Whether all hosts of a domain are meant."""
@@ -66,35 +77,60 @@ class Meant:
 def wish(*, urls: Iterable[str] = (), hosts: Iterable[str] = (), domains: Iterable[str] = ()) -> Wish:
     """A wish as people write it; ConfigError if it names nothing, or something that is no host."""
     found = Wish(
-        frozenset(canonical(url) or url for url in urls),
+        frozenset(_url(name) for name in urls),
         frozenset(_host("host", name) for name in hosts),
         frozenset(_host("domain", name) for name in domains),
     )
     if found == Wish():
         raise ConfigError("forget what? Give --url, --host or --domain")
-    if "" in found.urls:
-        raise ConfigError("--url '' is no URL; try https://example.cz/page")
     return found
 
 
+def _url(name: str) -> str:
+    if not name:
+        raise ConfigError("--url '' is no URL; try https://example.cz/page")
+    url = canonical(name) or name
+    try:
+        url.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"--url {name!r} is not UTF-8, and no document has such an id; give it in UTF-8"
+        ) from None
+    return url
+
+
 def _host(option: str, name: str) -> str:
-    url = canonical(f"http://{name.strip().rstrip('.')}/")
+    given = name.strip().removesuffix(".")
+    url = canonical(f"http://{given}/")
+    host = url.split("/")[2] if url else ""
+    if _WILD.search(given) and not host.startswith("["):
+        raise ConfigError(
+            f"--{option} {name!r} is a pattern, and would match nothing; give hosts by their names, or a domain "
+            "with all hosts under it: --domain example.cz"
+        )
+    if given and not all(given.split(".")):
+        whole = ".".join(filter(None, given.split("."))) or "example.cz"
+        raise ConfigError(f"--{option} {name!r} has an empty part between its dots; try {whole}")
     if not url or url.count("/") != 3 or "?" in url:
         raise ConfigError(f"--{option} {name!r} is no name of a {option}; try www.example.cz")
-    return _without_port(url.split("/")[2])
+    return _without_port(host)
 
 
 def names_of(url: str) -> list[str]:
     """All names under which a URL, or the id of a document, may be meant."""
-    names = [f"url {_address(url)}"]
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme in ("http", "https"):
-        names += _names_of_host(rest.partition("/")[0])
-    return names
+    known = canonical(url)
+    host = host_of(known) if known else host_in(url)
+    return [f"url {_address(url, known)}", *(_names_of_host(host) if host else ())]
+
+
+def names_of_document(id: str, meta: Mapping[str, str]) -> list[str]:
+    """What else an imported document is known by: its URL, the id it came with, and that of its first part."""
+    part = None if meta.get("id") else _PART.fullmatch(id)
+    return [name for name in (meta.get("id"), meta.get("url"), part[1] if part else "") if name]
 
 
 def _names_of_host(host: str) -> list[str]:
-    name = _without_port(host.rpartition("@")[2].lower())
+    name = _without_port(host.rpartition("@")[2])
     labels = name.split(".")
     return [f"host {name}", *(f"domain {'.'.join(labels[start:])}" for start in range(len(labels)))]
 
@@ -103,9 +139,9 @@ def _without_port(host: str) -> str:
     return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
 
 
-def _address(url: str) -> str:
+def _address(url: str, known: str | None) -> str:
     """http and https of one address are one URL; an id stands for itself."""
-    return key(canonical(url) or url).hex() if url.startswith(("http://", "https://")) else url
+    return key(known or url).hex() if known or url.startswith(("http://", "https://")) else url
 
 
 class Line(Struct, frozen=True):
@@ -145,6 +181,15 @@ class Forgotten:
             return False
         address, *of_host = names_of(url)
         return self._any([address]) or (bool(of_host) and self._holds_host(of_host))
+
+    def holds_document(self, meta: Mapping[str, str]) -> bool:
+        """Whether a document about to be imported is one to be refused, by what is known of it."""
+        if not self._hashes:
+            return False
+        host = host_told(meta.get("host", ""))
+        return any(map(self.holds, names_of_document("", meta))) or (
+            bool(host) and self._holds_host(_names_of_host(host))
+        )
 
     def _holds_host(self, names: list[str]) -> bool:
         known = self._known.get(names[0])

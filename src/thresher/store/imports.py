@@ -32,7 +32,6 @@ from thresher.store.importers.writer import NAMING, TEMPORARY, Input, Row, Write
 from thresher.store.pages import FOLDER, Figures
 from thresher.store.pages import TEMPORARY as TEMPORARY_PAGES
 
-NAMES = ("id", "url")  # of what a document is known by to those who want it forgotten
 TO_STAY_FORGOTTEN = "a document that is to stay forgotten, left out"
 SHARED_TOLD = 10  # names of files that would have to be imported anew together
 NOT_AGAIN = "was imported before and is skipped; to import it anew, delete"
@@ -272,7 +271,7 @@ class _Import:
         return figures
 
     def _is_forgotten(self, meta: dict[str, str]) -> bool:
-        return any(self._forgotten.holds(meta.get(name, "")) for name in NAMES)
+        return self._forgotten.holds_document(meta)
 
     def close(self) -> None:
         """Make durable what is whole."""

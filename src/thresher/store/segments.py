@@ -102,10 +102,15 @@ def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 def column_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array[Any]:
     """A column of Python values as an Arrow array.
 
-    Times are Unix seconds; the items of a list of structs are records with the struct's field names.
+    Times are Unix seconds, None where nobody knows; the items of a list of structs are records with the struct's
+    field names.
     """
     if pa.types.is_timestamp(type_):
-        values = np.rint(np.array(values, dtype=np.float64) * 1e6).astype(np.int64).tolist()
+        moments = np.array(values, dtype=np.float64)  # None is no number there
+        unknown = np.isnan(moments)
+        moments[unknown] = 0.0
+        whole = np.rint(moments * 1e6).astype(np.int64).tolist()
+        values = [None if gone else moment for moment, gone in zip(whole, unknown.tolist(), strict=True)]
     if isinstance(type_, pa.ListType) and isinstance(type_.value_type, pa.StructType):
         return _record_lists(values, type_)
     try:

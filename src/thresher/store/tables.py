@@ -32,7 +32,7 @@ DOCS = _table(
     url=pa.string(),
     host=pa.string(),
     domain=pa.string(),
-    fetched=_TIME,
+    fetched=_TIME,  # null: nobody knows; some archives do not tell
     status=pa.int32(),
     charset_declared=pa.string(),
     charset=pa.string(),
@@ -113,7 +113,7 @@ def document_row(
         page.url,
         host,
         url.domain(host),
-        reply.fetched,
+        reply.fetched or None,
         reply.status,
         page.charset_declared,
         page.charset,

@@ -12,6 +12,7 @@ FIELDS = {
     "author": (("titleStmt", "author"), ("sourceDesc", "author")),
     "date": (("creation", "date"), ("sourceDesc", "date"), ("publicationStmt", "date")),
     "id": (("publicationStmt", "idno"),),
+    "opt_out": (("availability", "ab"),),
 }
 DATES = ("when", "when-iso", "from", "notBefore")  # attributes that say it better than the text
 LONGEST_VALUE = 10_000  # characters
