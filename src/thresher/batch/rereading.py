@@ -159,7 +159,9 @@ class _Again:
         # What a robots.txt said of its host is not on the page.
         opt_out = tuple(dict.fromkeys((*page.opt_out, *(row["opt_out"] or ()))))
         raw = (row["warc_file"], row["warc_offset"])
-        fetched = row["fetched"].timestamp() if row["fetched"] else 0.0  # a WARC date may be rounded otherwise
+        fetched = (
+            row["fetched"].timestamp() if row["fetched"] else 0.0
+        )  # a WARC date may be rounded otherwise
         reply = replace(reply, fetched=fetched)
         return document_row(
             reply, replace(page, opt_out=opt_out), verdict, seq=row["seq"], depth=row["depth"], raw=raw
