@@ -315,10 +315,10 @@ def test_settings_of_the_corpus_are_told_where_a_step_depends_on_them(corpus: Pa
     process(corpus, Here())
     with (corpus / "corpus.toml").open("a") as settings:
         settings.write("[judge]\nmax_badness = 3\n")
-    assert dry_run(corpus)[0].why == "other settings: judging.max_badness"
+    assert dry_run(corpus)[0].why == "other settings: judge.max_badness"
     process(corpus, Here())
     changes = {(one.what, one.name): one.after for one in records.changes(*records.runs(corpus))}
-    assert changes == {("setting", "reread.judging.max_badness"): "3.0"}
+    assert changes == {("setting", "reread.judge.max_badness"): "3.0"}
 
 
 def test_what_failed_too_often_is_told_apart_from_what_would_be_run(corpus: Path) -> None:

@@ -59,12 +59,12 @@ class _Planner(Walker):
             missing = {key for key, output in zip(keys, found, strict=True) if not output}
             failed = [self._failures.find(key) for key in missing]
             given_up = sum(failure is not None and failure.is_final for failure in failed)
-            function, why = tasks[0].function, self._why()
+            function, why = tasks[0].function, self._why(tasks[0].function)
             self.found.append(WouldRun(self.label, function, len(missing), len(set(keys)), why, given_up))
             raise _Unknown
         return outputs
 
-    def _why(self) -> str:
+    def _why(self, function: str) -> str:
         before = self._last.get(self.label)
         if before is None:
             return "it was never run"
@@ -74,6 +74,6 @@ class _Planner(Walker):
             return f"other parameters: {', '.join(others)}"
         if others := records.differing(before.settings, self.step.settings):
             return f"other settings: {', '.join(others)}"
-        if before.depends != self.step.depends:
-            return "other code or models"
+        if before.depends.get(function) != self.step.depends.get(function):
+            return "other code, models or state"
         return "other inputs" if before.done else "it was not finished"

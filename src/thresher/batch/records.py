@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import xxhash
 from msgspec import Struct
 
 from thresher._version import __version__
@@ -47,7 +48,7 @@ class StepRun(Struct):
     pieces: list[PieceRun] = []
     outputs: list[str] = []  # digests of the shards that came out, in order
     settings: dict[str, Any] = {}  # of the corpus, on which it depends as well
-    depends: list[str] = []  # … and digests or versions of code and models
+    depends: dict[str, list[str]] = {}  # … and, by function, what stands for code, models and the like
     done: bool = False
 
     def count(self, state: State) -> int:
@@ -202,7 +203,7 @@ def differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
 
 
 def _shortened(digests: Sequence[str]) -> str:
-    return " ".join(digest[:8] for digest in digests)
+    return xxhash.xxh3_64_hexdigest("\0".join(digests).encode()) if digests else ""
 
 
 def _step_changes(label: str, before: StepRun | None, after: StepRun | None) -> list[Change]:
@@ -219,8 +220,9 @@ def _step_changes(label: str, before: StepRun | None, after: StepRun | None) -> 
         for name in differing(ours, theirs):
             told = str(ours.get(name)), str(theirs.get(name))
             found.append(Change(what, f"{label}.{name}", *told))
-    if before.depends != after.depends:
-        found.append(Change("code or models", label, *(_shortened(one.depends) for one in (before, after))))
+    for function in differing(before.depends, after.depends):
+        was, now = (_shortened(one.depends.get(function, ())) for one in (before, after))
+        found.append(Change("code or models", f"{label}.{function.partition(':')[2]}", was, now))
     if before.outputs != after.outputs:
         same = len(set(before.outputs) & set(after.outputs))
         found.append(

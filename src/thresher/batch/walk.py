@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,13 @@ class Walker:
         self.end(shards)
         for label, (step, parameters) in zip(labels[1:], chosen, strict=True):
             told = _on_record(parameters)
-            self.begin(label, StepRun(step.name, step.version, told))
+            settings = _settings(corpus, step.settings)
+            self.begin(label, StepRun(step.name, step.version, told, settings=settings))
             plan = step.plan(Work(shards, parameters, corpus))
             try:
                 tasks = next(plan)
-                self.step.settings, self.step.depends = _known(tasks, told)
                 while True:
+                    self.step.depends |= {task.function: list(task.depends) for task in tasks if task.depends}
                     tasks = plan.send(self.stage(tasks))
             except StopIteration as ended:
                 shards = ended.value
@@ -72,13 +73,10 @@ def _on_record(parameters: Any) -> dict[str, Any]:
     return found
 
 
-def _known(tasks: list[Task], parameters: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """On what the tasks of a first stage depend besides the parameters of their step: settings, code and models."""
-    if not tasks:
-        return {}, []
-    told = {name: value for name, value in _on_record(tasks[0].parameters).items() if value != parameters}
-    settings = {name: value for name, value in _flat(told) if (name, value) not in parameters.items()}
-    return settings, list(tasks[0].depends)
+def _settings(corpus: Corpus, names: Sequence[str]) -> dict[str, Any]:
+    """Some settings of a corpus, those of sections as `section.name`, where they are not those by default."""
+    told = _on_record(corpus.config)
+    return dict(_flat({name: told[name] for name in names if name in told}))
 
 
 def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -78,6 +78,7 @@ class Step(Struct, frozen=True):
     version: int
     plan: Callable[[Work], Plan]
     parameters: type[Parameters] = Parameters
+    settings: tuple[str, ...] = ()  # of corpus.toml, on which it depends as well
 
     @property
     def summary(self) -> str:
