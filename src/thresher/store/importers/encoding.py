@@ -6,7 +6,8 @@ import numpy as np
 
 from thresher.store.lines import LINE_FEED, count_ends
 
-MOST_BAD = 0.01  # of lines that are not ASCII: so few are damage, more are another encoding
+MOST_BAD = 0.01  # of lines that are not ASCII: so few are damage, more are another encoding …
+LEAST_LOST = 5  # … unless hardly a letter is lost
 FIRST = 1 << 20  # bytes on which there is a first verdict; the second is at the end
 LONGEST = 1 << 16  # bytes of a line that is looked at as a whole
 LEAST_ZEROS = 16  # fewer bytes of zero are damage …
@@ -20,6 +21,7 @@ class Verdict:
     def __init__(self) -> None:
         self._lines = 0  # that are not ASCII …
         self._bad = 0  # … and, of these, not UTF-8
+        self._lost = 0  # letters of those
         self._first_bad = 0  # its number, from 1
         self._passed = 0  # lines
         self._bytes = 0
@@ -63,6 +65,7 @@ class Verdict:
             line.decode()
         except UnicodeDecodeError:
             self._bad += 1
+            self._lost += line.decode(errors="replace").count("\ufffd")
             self._first_bad = self._first_bad or number
 
     @property
@@ -73,7 +76,7 @@ class Verdict:
         if is_wide and max(self._zeros) >= ON_ONE_SIDE * zeros:
             name = "UTF-16LE" if self._zeros[1] > self._zeros[0] else "UTF-16BE"
             return f"seems to be in {name}; make it UTF-8: iconv -f {name} -t UTF-8"
-        if self._bad > MOST_BAD * self._lines:
+        if self._bad > MOST_BAD * self._lines and self._lost >= LEAST_LOST:
             return (
                 f"is not in UTF-8: so are {self._bad:,} of {self._lines:,} lines that are not ASCII, the first in "
                 f"line {self._first_bad:,}; make it UTF-8 from what it is in, for example: iconv -f CP1250 -t UTF-8"
