@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -117,6 +119,13 @@ def finished(running: Running) -> Ended:
     return found
 
 
+def read_number(path: Path) -> int:
+    """The number of a process, which it writes into a file."""
+    while not (path.exists() and path.read_text()):
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
 def test_a_call_that_lasts_runs_beside_others_until_it_ends(engine: Engine, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     lasting = [engine.start(call("wait_for", path=str(mark))) for _ in range(4)]
@@ -134,10 +143,9 @@ def test_a_call_that_lasts_tells_of_its_fault(engine: Engine) -> None:
 def test_a_call_that_lasts_can_be_killed(engine: Engine, tmp_path: Path) -> None:
     number = tmp_path / "number"
     running = engine.start(call("tell_number_and_hang", path=str(number)))
-    while not (number.exists() and number.read_text()):
-        time.sleep(0.01)
+    at_work = read_number(number)
     running.kill()
-    while Path(f"/proc/{number.read_text()}").exists():
+    while Path(f"/proc/{at_work}").exists():
         time.sleep(0.01)
 
 
@@ -177,6 +185,61 @@ def test_what_a_process_wrote_before_it_died_is_told() -> None:
 def test_there_is_no_engine_of_less_than_no_processes() -> None:
     with pytest.raises(ConfigError, match="-1 processes cannot do anything; try --processes 1"):
         Processes(-1)
+
+
+def test_signals_to_all_processes_are_for_the_one_that_handed_out_the_work(tmp_path: Path) -> None:
+    """From the first moment, when a process is still loading, to the last."""
+    number, mark = tmp_path / "number", tmp_path / "mark"
+    engine, before = Processes(1), multiprocessing.active_children()
+    try:
+        running = engine.start(call("tell_number_and_wait", path=str(number), mark=str(mark)))
+        (child,) = (each.pid for each in multiprocessing.active_children() if each not in before)
+        assert child
+        while not (number.exists() and number.read_text()):
+            assert running.poll() is None
+            for name in (signal.SIGINT, signal.SIGTERM):
+                os.kill(child, name)
+            time.sleep(0.01)
+        for name in (signal.SIGINT, signal.SIGTERM):
+            os.kill(child, name)
+        mark.touch()
+        assert finished(running).result == str(mark)
+    finally:
+        engine.close()
+
+
+LEADER = """
+import sys
+from thresher.engine.calls import Call
+from thresher.engine.processes import Processes
+
+engine = Processes(1)
+call = Call("engine_calls:tell_number_and_hang", {"path": sys.argv[2]})
+if sys.argv[1] == "lasting":
+    running = engine.start(call)
+    sys.stdin.read()
+elif sys.argv[1] == "ends":
+    running = engine.start(call)
+    sys.stdin.readline()
+else:
+    list(engine.run([call]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["lasting", "short", "ends"])
+def test_whoever_works_ends_with_the_one_who_would_want_the_answer(tmp_path: Path, kind: str) -> None:
+    """Killed, or at its end without a word to its engine."""
+    number = tmp_path / "number"
+    command = [sys.executable, "-c", LEADER, kind, str(number)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE) as leader:
+        at_work = read_number(number)
+        if kind == "ends":
+            leader.communicate(b"\n")
+        else:
+            leader.kill()
+    while Path(f"/proc/{at_work}").exists():
+        time.sleep(0.01)
 
 
 def test_no_process_is_left_behind() -> None:

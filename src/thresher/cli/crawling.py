@@ -138,10 +138,10 @@ def crawl(
             progress=tell,
             complain=say,
         )
-    status = read_status(directory)
+    status = _figures_so_far(directory) if ending.reason == "interrupted" else read_status(directory)
     if json:
         print_json({"ending": ending.reason, **status})
-    else:
+    elif status:
         show(figures(status))
     say(f"{ENDINGS.get(ending.reason, f'stopped: the {ending.reason} is spent')} {ending.detail}".strip())
     codes = {"done": DONE, "dry": DONE, "waiting": DONE, "interrupted": INTERRUPTED}
@@ -154,6 +154,16 @@ ENDINGS = {
     "waiting": "done for now:",
     "interrupted": "stopped; everything fetched is safe. Go on with the same command.",
 }
+
+
+def _figures_so_far(directory: Path) -> dict[str, Any]:
+    """The figures of a crawl that may have been stopped before it had any."""
+    from thresher.store.corpus import CorpusError
+
+    try:
+        return read_status(directory)
+    except CorpusError:
+        return {}
 
 
 def _contact(directory: Path, connect_to: str) -> str | None:

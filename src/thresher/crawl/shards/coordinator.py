@@ -17,7 +17,7 @@ from thresher.crawl.shards.lead import Lead
 from thresher.crawl.shards.messages import FIRST, Beat, Broken, Frames, Word, same
 from thresher.engine.calls import Call, Engine, Running
 from thresher.store import parts
-from thresher.store.corpus import Corpus
+from thresher.store.corpus import Corpus, CorpusError
 from thresher.store.figures import merged
 from thresher.store.shards import home, newest
 
@@ -94,7 +94,8 @@ class Coordinator:
             server.close()
         if self._fault:
             raise self._fault
-        self._progress(Corpus(self._directory, self._config).stats())
+        with suppress(CorpusError):  # it was stopped before anything was committed
+            self._progress(Corpus(self._directory, self._config).stats())
         return self._lead.ending
 
     def _at_work(self) -> Path:
