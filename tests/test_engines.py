@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -180,6 +181,49 @@ def test_what_a_process_wrote_before_it_died_is_told() -> None:
         assert found.log == "hello\n"
     finally:
         engine.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rya", "there is no engine 'rya'"),
+        ("local:8", "there is no engine 'local:8'"),
+        ("ray:", "'' is not HOST:PORT; try ray:10.0.0.1:6379"),
+        ("ray:head", "'head' is not HOST:PORT"),
+        ("ray:head:port", "'head:port' is not HOST:PORT"),
+        ("ray:head:99999", "'head:99999' is not HOST:PORT"),
+        ("ray:ray://head:10001", "with --engine ray:auto"),
+    ],
+)
+def test_a_name_that_no_engine_can_have_is_told_at_once(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        choose.engine(name)
+
+
+@pytest.mark.timeout(60)  # Ray itself would try for a quarter of an hour
+def test_an_address_where_nobody_listens_is_told_at_once() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        address = "{}:{}".format(*gone.getsockname())
+    with pytest.raises(
+        ConfigError, match=f"no Ray cluster answers at {address} .*ray status --address {address}"
+    ):
+        choose.engine(f"ray:{address}")
+
+
+@pytest.mark.timeout(60)
+def test_an_address_where_somebody_else_listens_is_tried_once() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    patience = {
+        f"RAY_{name}": "1" for name in ("py_gcs_connect_timeout_s", "gcs_rpc_server_connect_timeout_s")
+    }
+    environment = os.environ | patience | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with socket.create_server(("", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        asked = f"from thresher.engine import choose; choose.engine('ray:{address}')"
+        command = [sys.executable, "-c", asked]
+        shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert f"ConfigError: no Ray cluster answers at {address}" in shown.stderr
 
 
 def test_there_is_no_engine_of_less_than_no_processes() -> None:
