@@ -45,6 +45,7 @@ def test_any_text_survives_corpus_toml(contact: str, hosts: tuple[str, ...], del
         ("polite = 3", "polite = 3 cannot be used"),
         ("[policy]\nname = 'dfs'", "policy.name"),
         ("[scope]\ninclude = ['(']", "not a regular expression"),
+        ('[shards]\nscratch = "fast"', 'shards.scratch = "fast" is not the whole path of a folder'),
         ("[polite", "is not TOML"),
         ("schema = 99", "newer thresher"),
     ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import thresher
 from batch_corpora import recipe, small_corpus
 from invariants import check_books, check_raw, start
-from thresher.config import dump, parse
+from thresher.config import ConfigError, Shards, dump, load, parse
+from thresher.crawl.start import crawl, fault_of_disk
 from thresher.lab.toyweb import Server, ToyWeb, serve
 
 WEB = ToyWeb.calm(hosts=12, licensed=0.0, pages_per_host=(20, 30), page_bytes=(4_000, 6_000))
@@ -51,12 +55,19 @@ def prepare(directory: Path, shards: int) -> Path:
 
 
 @contextmanager
-def running(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+def running(*arguments: object, cwd: Path | None = None) -> Iterator[subprocess.Popen[str]]:
     """The command in a group of processes of its own, as it has under a shell or a service manager."""
     command = [sys.executable, "-c", COMMAND, *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, start_new_session=True, text=True, env=environment, **pipes) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+        env=environment,
+        cwd=cwd,
+    ) as process:
         try:
             assert process.stdout and process.stdout.readline()
             yield process
@@ -129,3 +140,56 @@ def test_no_process_is_left_behind_by_work_that_is_given_up(tmp_path: Path, name
     assert process.returncode == (-signal.SIGKILL if name == "SIGKILL" else 130)
     for number in numbers.iterdir():
         assert not Path(f"/proc/{number.name}").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--engine", "ray"], "give --shards N, too, for example --shards 4"),
+        (["--engine", "rya", "--shards", "2"], "there is no engine 'rya'"),
+        (["--engine", "ray:head", "--shards", "2"], "'head' is not HOST:PORT"),
+        (["--engine", "ray", "--shards", "2", "--scratch", "fast"], 'try scratch = "/scratch/fast"'),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_is_written(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    given = ["--lang", "cs", "--seeds", "http://a.cz/", "--connect-to", "127.0.0.1:1", *arguments]
+    with running("crawl", tmp_path / "corpus", *given) as process:
+        said = ended(process)
+    assert message in said and process.returncode == 2
+    assert not (tmp_path / "corpus").exists()
+
+
+def test_a_corpus_without_shards_is_crawled_on_no_cluster(tmp_path: Path) -> None:
+    corpus = prepare(tmp_path / "corpus", 0)
+    with pytest.raises(ConfigError, match="a new corpus in another directory with --shards N"):
+        crawl(corpus, engine="ray", connect_to="127.0.0.1:1")
+
+
+def test_scratch_is_known_by_its_whole_path(tmp_path: Path) -> None:
+    """Or a command given in another directory would have another."""
+    corpus = prepare(tmp_path / "corpus", 2)
+    (tmp_path / "full").touch()
+    with running(
+        "crawl", corpus, "--scratch", "full", "--connect-to", "127.0.0.1:1", cwd=tmp_path
+    ) as process:
+        said = ended(process)
+    assert load(corpus).shards.scratch == str(tmp_path / "full")
+    assert process.returncode == 1
+    assert f"the folder {tmp_path / 'full'} on {socket.gethostname()}," in said
+    assert "Not a directory. Give one that can be written to on every machine with --scratch" in said
+
+
+def test_a_fault_of_the_corpus_is_not_put_on_scratch(tmp_path: Path) -> None:
+    corpus, scratch = prepare(tmp_path / "corpus", 2), tmp_path / "disk" / "scratch"
+    configured = replace(load(corpus), shards=Shards(count=2, scratch=str(scratch)))
+    (corpus / "corpus.toml").write_text(dump(configured))
+    for place, is_scratch in [
+        (scratch / "corpus-00" / "e000001", True),
+        (tmp_path / "disk", True),
+        (tmp_path, False),
+        (corpus / "shards" / "00", False),
+    ]:
+        fault = fault_of_disk(corpus, PermissionError(errno.EACCES, "Permission denied", str(place)))
+        assert (f"the folder {scratch} on" in str(fault)) is is_scratch
