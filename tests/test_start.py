@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,12 @@ from msgspec.structs import replace
 import thresher
 from batch_corpora import recipe, small_corpus
 from invariants import check_books, check_raw, start
+from thresher.cli import app
 from thresher.config import ConfigError, Shards, dump, load, parse
+from thresher.crawl.ending import Ending
+from thresher.crawl.shards.coordinator import Coordinator
 from thresher.crawl.start import crawl, fault_of_disk
+from thresher.engine.processes import Processes
 from thresher.lab.toyweb import Server, ToyWeb, serve
 
 WEB = ToyWeb.calm(hosts=12, licensed=0.0, pages_per_host=(20, 30), page_bytes=(4_000, 6_000))
@@ -102,6 +107,39 @@ def test_a_crawl_that_has_hardly_begun_is_stopped_with_few_words(
     assert "Traceback" not in said
     assert process.returncode == 130, said
     assert said.endswith(("interrupted\n", "Go on with the same command.\n")), said
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_shards_that_are_still_loading_are_no_matter(tmp_path: Path, server: Server, name: str) -> None:
+    corpus = prepare(tmp_path / "corpus", 3)
+    with running("crawl", corpus, "--connect-to", server.connect_to) as process:
+        while not (corpus / "shards" / "at-work").exists():  # they have all been started
+            assert process.poll() is None
+            time.sleep(0.005)
+        os.killpg(process.pid, getattr(signal, name))
+        said = ended(process)
+    assert process.returncode == 130, said
+    assert said.endswith("Go on with the same command.\n") and "Traceback" not in said
+
+
+def test_shards_that_are_not_even_called_have_ended(tmp_path: Path) -> None:
+    corpus = prepare(tmp_path / "corpus", 2)
+    with closing(Processes()) as engine:
+        led = Coordinator(corpus, load(corpus), engine)
+        led.stop()
+        assert asyncio.run(led.run()) == Ending("interrupted")
+
+
+def test_without_figures_there_are_the_usual_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = prepare(tmp_path / "corpus", 2)
+    monkeypatch.setattr("thresher.crawl.start.crawl", lambda *_, **__: Ending("interrupted"))
+    with pytest.raises(SystemExit) as left:
+        app(["crawl", str(corpus), "--connect-to", "127.0.0.1:1", "--json"])
+    told = capsys.readouterr()
+    assert (left.value.code, told.out) == (130, '{"ending":"interrupted"}\n')
+    assert told.err.endswith("Go on with the same command.\n")
 
 
 @pytest.mark.timeout(120)
