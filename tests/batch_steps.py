@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -110,6 +111,13 @@ def needs_room(documents: pa.Table, *, full: str) -> pa.Table:
     return documents
 
 
+def endless(documents: pa.Table, *, numbers: str) -> pa.Table:
+    """Leaves the number of its process in a folder, and goes on for ever."""
+    Path(numbers, str(os.getpid())).touch()
+    threading.Event().wait()
+    return documents
+
+
 def no_table(documents: pa.Table) -> str:
     return "nothing"
 
@@ -140,6 +148,7 @@ for function in (
     deadly_once,
     deadly_to_its_node_once,
     needs_room,
+    endless,
     no_table,
 ):
     function.version = 1

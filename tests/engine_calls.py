@@ -100,6 +100,11 @@ def tell_number_and_hang(path: str) -> None:
     hang()
 
 
+def tell_number_and_wait(path: str, mark: str) -> str:
+    Path(path).write_text(str(os.getpid()))
+    return wait_for(mark)
+
+
 def knock(address: str, port: int) -> None:
     with socket.create_connection((address, port)) as door:
         door.sendall(b"knock")

@@ -46,6 +46,7 @@ def test_any_text_survives_corpus_toml(contact: str, hosts: tuple[str, ...], del
         ("[policy]\nname = 'dfs'", "policy.name"),
         ('[process]\nstep = "filter"', "write [[process]] and below it step ="),
         ("[scope]\ninclude = ['(']", "not a regular expression"),
+        ('[shards]\nscratch = "fast"', 'shards.scratch = "fast" is not the whole path of a folder'),
         ("[polite", "is not TOML"),
         ("schema = 99", "newer thresher"),
     ],

@@ -70,6 +70,22 @@ def test_pages_come_back_to_whoever_asked() -> None:
     assert [page.title for page in pages if isinstance(page, Page)] == [body.decode() for body in bodies]
 
 
+def test_a_request_to_terminate_is_for_the_crawler_alone() -> None:
+    """A service manager sends it to all processes at once."""
+
+    async def work(readers: Readers) -> list[Page | Failure]:
+        (parent,) = await read_all(readers, [b"parent"])
+        assert isinstance(parent, Page) and parent.title
+        before = readers.pids()
+        for process in (int(parent.title), *before):
+            os.kill(process, signal.SIGTERM)
+        pages = await read_all(readers, [b"1", b"parent"])
+        assert readers.pids() == before
+        return pages
+
+    assert all(isinstance(page, Page) for page in with_readers(work))
+
+
 @pytest.mark.parametrize(
     ("poison", "reason"),
     [

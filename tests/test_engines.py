@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -117,6 +120,13 @@ def finished(running: Running) -> Ended:
     return found
 
 
+def read_number(path: Path) -> int:
+    """The number of a process, which it writes into a file."""
+    while not (path.exists() and path.read_text()):
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
 def test_a_call_that_lasts_runs_beside_others_until_it_ends(engine: Engine, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     lasting = [engine.start(call("wait_for", path=str(mark))) for _ in range(4)]
@@ -134,10 +144,9 @@ def test_a_call_that_lasts_tells_of_its_fault(engine: Engine) -> None:
 def test_a_call_that_lasts_can_be_killed(engine: Engine, tmp_path: Path) -> None:
     number = tmp_path / "number"
     running = engine.start(call("tell_number_and_hang", path=str(number)))
-    while not (number.exists() and number.read_text()):
-        time.sleep(0.01)
+    at_work = read_number(number)
     running.kill()
-    while Path(f"/proc/{number.read_text()}").exists():
+    while Path(f"/proc/{at_work}").exists():
         time.sleep(0.01)
 
 
@@ -174,9 +183,107 @@ def test_what_a_process_wrote_before_it_died_is_told() -> None:
         engine.close()
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rya", "there is no engine 'rya'"),
+        ("local:8", "there is no engine 'local:8'"),
+        ("ray:", "'' is not HOST:PORT; try ray:10.0.0.1:6379"),
+        ("ray:head", "'head' is not HOST:PORT"),
+        ("ray:head:port", "'head:port' is not HOST:PORT"),
+        ("ray:head:99999", "'head:99999' is not HOST:PORT"),
+        ("ray:ray://head:10001", "with --engine ray:auto"),
+    ],
+)
+def test_a_name_that_no_engine_can_have_is_told_at_once(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        choose.engine(name)
+
+
+@pytest.mark.timeout(60)  # Ray itself would try for a quarter of an hour
+def test_an_address_where_nobody_listens_is_told_at_once() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        address = "{}:{}".format(*gone.getsockname())
+    with pytest.raises(
+        ConfigError, match=f"no Ray cluster answers at {address} .*ray status --address {address}"
+    ):
+        choose.engine(f"ray:{address}")
+
+
+@pytest.mark.timeout(60)
+def test_an_address_where_somebody_else_listens_is_tried_once() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    patience = {
+        f"RAY_{name}": "1" for name in ("py_gcs_connect_timeout_s", "gcs_rpc_server_connect_timeout_s")
+    }
+    environment = os.environ | patience | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with socket.create_server(("", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        asked = f"from thresher.engine import choose; choose.engine('ray:{address}')"
+        command = [sys.executable, "-c", asked]
+        shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert f"ConfigError: no Ray cluster answers at {address}" in shown.stderr
+
+
 def test_there_is_no_engine_of_less_than_no_processes() -> None:
     with pytest.raises(ConfigError, match="-1 processes cannot do anything; try --processes 1"):
         Processes(-1)
+
+
+def test_signals_to_all_processes_are_for_the_one_that_handed_out_the_work(tmp_path: Path) -> None:
+    """From the first moment, when a process is still loading, to the last."""
+    number, mark = tmp_path / "number", tmp_path / "mark"
+    engine, before = Processes(1), multiprocessing.active_children()
+    try:
+        running = engine.start(call("tell_number_and_wait", path=str(number), mark=str(mark)))
+        (child,) = (each.pid for each in multiprocessing.active_children() if each not in before)
+        assert child
+        while not (number.exists() and number.read_text()):
+            assert running.poll() is None
+            for name in (signal.SIGINT, signal.SIGTERM):
+                os.kill(child, name)
+            time.sleep(0.01)
+        for name in (signal.SIGINT, signal.SIGTERM):
+            os.kill(child, name)
+        mark.touch()
+        assert finished(running).result == str(mark)
+    finally:
+        engine.close()
+
+
+LEADER = """
+import sys
+from thresher.engine.calls import Call
+from thresher.engine.processes import Processes
+
+engine = Processes(1)
+call = Call("engine_calls:tell_number_and_hang", {"path": sys.argv[2]})
+if sys.argv[1] == "lasting":
+    running = engine.start(call)
+    sys.stdin.read()
+elif sys.argv[1] == "ends":
+    running = engine.start(call)
+    sys.stdin.readline()
+else:
+    list(engine.run([call]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["lasting", "short", "ends"])
+def test_whoever_works_ends_with_the_one_who_would_want_the_answer(tmp_path: Path, kind: str) -> None:
+    """Killed, or at its end without a word to its engine."""
+    number = tmp_path / "number"
+    command = [sys.executable, "-c", LEADER, kind, str(number)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE) as leader:
+        at_work = read_number(number)
+        if kind == "ends":
+            leader.communicate(b"\n")
+        else:
+            leader.kill()
+    while Path(f"/proc/{at_work}").exists():
+        time.sleep(0.01)
 
 
 def test_no_process_is_left_behind() -> None:

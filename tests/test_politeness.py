@@ -158,6 +158,22 @@ def test_two_hosts_of_one_address_share_its_turns(polite: Politeness, clock: Clo
     assert polite.take_address("192.0.2.1") == 0.0
 
 
+def test_when_a_crawl_goes_on_every_address_may_just_have_been_visited(state: State, clock: Clock) -> None:
+    before = Politeness(state, Polite(ip_delay=0.5), clock)
+    assert before.take_address("192.0.2.1") == 0.0, "nobody was visited before"
+    state.put(b"s/", b"seeds are committed before the first visit")
+    state.commit()
+    clock.now += 0.25
+    after = Politeness(state, Polite(ip_delay=0.5), clock)
+    first, second = after.take_address("192.0.2.1"), after.take_address("192.0.2.1")
+    assert first == pytest.approx(0.5) and second >= 1.0, "one after the other"
+    assert after.take_address("192.0.2.2") == pytest.approx(0.5)
+    clock.now += 0.5
+    assert after.take_address("192.0.2.1") == 0.0
+    clock.now -= 86_400
+    assert after.take_address("192.0.2.3") == 0.0
+
+
 @given(st.lists(st.floats(0.0, 0.04), min_size=1, max_size=40), st.floats(0.0, 0.2))
 def test_those_who_wait_for_an_address_come_back_one_after_the_other(late: list[float], slack: float) -> None:
     """Each a little late: none of them comes for nothing, and the address has its rest."""

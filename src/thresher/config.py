@@ -283,6 +283,11 @@ def parse(table: Mapping[str, Any], where: str = "corpus.toml") -> Config:
         config = msgspec.convert(table, Config)
     except msgspec.ValidationError as fault:
         raise ConfigError(_explain(fault, table, where)) from None
+    if (scratch := config.shards.scratch) and not Path(scratch).is_absolute():
+        raise ConfigError(
+            f"{where}: shards.scratch = {_toml(scratch)} is not the whole path of a folder, which shards on other "
+            f"machines need; try scratch = {_toml(f'/scratch/{scratch}')}"
+        )
     for name in ("include", "exclude"):
         for pattern in getattr(config.scope, name):
             try:

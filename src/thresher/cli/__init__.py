@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
-from thresher.cli import (  # noqa: F401 - each adds its commands to the app
-    crawling,
-    experiment,
-    exporting,
-    forgetting,
-    importing,
-    lab,
-    languages,
-    processing,
-    reading,
-    sample,
-    searching,
-    seeds,
-)
-from thresher.cli.app import DONE, FAULT, INTERRUPTED, USAGE, app, leave
-from thresher.config import ConfigError
+try:
+    from thresher.cli import (  # noqa: F401 - each adds its commands to the app
+        crawling,
+        experiment,
+        exporting,
+        forgetting,
+        importing,
+        lab,
+        languages,
+        processing,
+        reading,
+        sample,
+        searching,
+        seeds,
+    )
+    from thresher.cli.app import DONE, FAULT, INTERRUPTED, USAGE, app, leave
+    from thresher.config import ConfigError
+except KeyboardInterrupt:  # all of it takes a moment to load
+    print("thresher: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 
 def main() -> None:
     """Run the command line; any fault ends in one message and its exit code, never in a traceback."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nobody needs
     try:
         app(sys.argv[1:])

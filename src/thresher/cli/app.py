@@ -18,6 +18,7 @@ app = App(
     version=__version__,
     help="Build a clean text corpus of one language from the web, with as little downloading as possible.\n\n"
     "A first look, without a network: thresher demo",
+    suppress_keyboard_interrupt=False,  # it has its own word, and code
 )
 
 Directory = Annotated[Path, Parameter(help="Directory of the corpus.")]

@@ -100,9 +100,9 @@ def crawl(
         processors, and for clusters. Fixed when the corpus is made.
     scratch
         A folder on a disk of each machine in which shards work, copied into the corpus every minute. Without it
-        they work in the corpus, on a disk that all machines share.
+        they work in the corpus, on a disk that all machines share. For Ray the whole path: /scratch/czech.
     engine
-        Where shards run: local, on this machine; ray or ray:ADDRESS, on a Ray cluster.
+        Where shards run: local, on this machine; ray or ray:HOST:PORT, on a Ray cluster.
     """
     from thresher.crawl.start import crawl as start
     from thresher.terminal import figures, progress
@@ -125,6 +125,8 @@ def crawl(
         name: {key: value for key, value in section.items() if value is not None}
         for name, section in settings.items()
     }
+    if scratch and engine == "local":
+        given["shards"]["scratch"] = str(Path(scratch).absolute())  # elsewhere it would be another folder
     if connect_to:
         say(f"every connection goes to {connect_to}, in plain HTTP, private addresses included")
     with progress() as tell:
@@ -138,10 +140,10 @@ def crawl(
             progress=tell,
             complain=say,
         )
-    status = read_status(directory)
+    status = _figures_so_far(directory) if ending.reason == "interrupted" else read_status(directory)
     if json:
         print_json({"ending": ending.reason, **status})
-    else:
+    elif status:
         show(figures(status))
     say(f"{ENDINGS.get(ending.reason, f'stopped: the {ending.reason} is spent')} {ending.detail}".strip())
     codes = {"done": DONE, "dry": DONE, "waiting": DONE, "interrupted": INTERRUPTED}
@@ -154,6 +156,16 @@ ENDINGS = {
     "waiting": "done for now:",
     "interrupted": "stopped; everything fetched is safe. Go on with the same command.",
 }
+
+
+def _figures_so_far(directory: Path) -> dict[str, Any]:
+    """The figures of a crawl that may have been stopped before it had any."""
+    from thresher.store.corpus import CorpusError
+
+    try:
+        return read_status(directory)
+    except CorpusError:
+        return {}
 
 
 def _contact(directory: Path, connect_to: str) -> str | None:

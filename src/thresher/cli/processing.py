@@ -47,7 +47,7 @@ def process(
     step
         Stop after this step.
     engine
-        Where the work is done: local, in processes of this machine; ray, or ray:ADDRESS, on a Ray cluster, whose
+        Where the work is done: local, in processes of this machine; ray, or ray:HOST:PORT, on a Ray cluster, whose
         nodes must all see the directory under the same path.
     processes
         How many of them on this machine; left out, one for each processor.

@@ -45,6 +45,9 @@ class Politeness:
         self._clock = clock
         self._hosts = Table(state, b"p/", Manners)
         self._parsed: OrderedDict[str, Robots] = OrderedDict()
+        # When an address was visited is not on record: where a crawl goes on, each may just have been.
+        goes_on = next(state.committed(b"\0", b"\xff"), None) is not None
+        self._opening_until = clock() + settings.ip_delay if goes_on else 0.0
         self._address_until: dict[str, float] = {}
         self._address_line: dict[
             str, float
@@ -160,7 +163,9 @@ class Politeness:
         Those who have to wait stand in line: if all came back at once, all but one would have come for nothing.
         """
         now, delay = self._clock(), self._settings.ip_delay + slack
-        free = self._address_until.get(address, 0.0)
+        if self._opening_until <= now:
+            self._opening_until = 0.0  # for good, also if the clock is set back
+        free = self._address_until.get(address, self._opening_until)
         if free <= now:
             if len(self._address_until) > MANY_ADDRESSES:
                 self._forget_addresses(now)

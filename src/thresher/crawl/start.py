@@ -7,6 +7,7 @@ import errno
 import os
 import resource
 import signal
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -50,23 +51,19 @@ def crawl(
     """Crawl into a directory until the crawl ends; start it anew, or continue where it stopped.
 
     `settings` are tables of corpus.toml and are written there: {"budget": {"pages": 1000}}. `engine` is where the
-    shards of a crawl run that has any: "local", "ray", "ray:ADDRESS".
+    shards of a crawl run that has any: "local", "ray", "ray:HOST:PORT".
 
     >>> crawl("czech", "cs", ["https://example.cz/"], settings={"polite": {"contact": "me@example.org"}})
     ... # doctest: +SKIP
     Ending(reason='done')
     """
+    choose.check(engine)
     directory = Path(directory)
     gathered = gather(seeds) if (seeds := list(seeds)) else Seeds(())
     for complaint in gathered.complaints:
         complain(complaint)
     address = parse_address(connect_to) if connect_to else None
-    config = prepare(directory, language, gathered, settings or {}, open_web=not connect_to)
-    if not config.shards.count and engine != "local":
-        raise ConfigError(
-            f"{directory} has no shards, so it is crawled by one process of this machine; for engine {engine!r} "
-            "start a new corpus with --shards N"
-        )
+    config = prepare(directory, language, gathered, settings or {}, open_web=not connect_to, engine=engine)
     try:
         if config.shards.count:
             return _crawl_shards(directory, config, engine, connect_to, progress)
@@ -78,12 +75,28 @@ def crawl(
 
 def fault_of_disk(directory: Path, fault: OSError) -> CrawlFault:
     """What the disk did to a crawl, and the cure."""
+    if scratch := _scratch_at_fault(directory, fault):
+        return CrawlFault(
+            f"the folder {scratch} on {socket.gethostname()}, in which shards are to work, cannot be used: "
+            f"{fault.strerror}. Give one that can be written to on every machine with --scratch, or none with "
+            f'--scratch "". Everything reported so far is safe'
+        )
     if fault.errno in FULL:
         return CrawlFault(
             f"disk_full: no space left for {directory}. Everything reported so far is safe; "
             f"make room and go on with: thresher crawl {directory}"
         )
     return CrawlFault(f"{directory}: {fault}. Everything reported so far is safe")
+
+
+def _scratch_at_fault(directory: Path, fault: OSError) -> str:
+    """The folder that shards of a corpus work in, if that is where a fault happened; or ""."""
+    scratch = configuration.load(directory).shards.scratch if (directory / "corpus.toml").exists() else ""
+    if not scratch or not fault.filename:
+        return ""
+    where, folder = Path(os.fsdecode(fault.filename)).absolute(), Path(scratch)
+    is_above = where in folder.parents and where not in directory.absolute().parents
+    return scratch if folder == where or folder in where.parents or is_above else ""
 
 
 def _crawl_shards(
@@ -156,7 +169,9 @@ def _stop_on_signals(end: Callable[[], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(name, stop)
 
 
-def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *, open_web: bool) -> Config:
+def prepare(
+    directory: Path, language: str, seeds: Seeds, settings: Settings, *, open_web: bool, engine: str = "local"
+) -> Config:
     """The config of a new corpus or of an existing one with changed settings, checked and written."""
     path = directory / "corpus.toml"
     fresh = not path.exists()
@@ -178,7 +193,7 @@ def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *,
     changed = _changed(config, settings)
     compile_threshold(changed.policy.threshold or "0")
     _check_cycles(changed.cycles)
-    _check_shards(None if fresh else config, changed)
+    _check_shards(None if fresh else config, changed, engine)
     Priorities(changed.policy)  # so that a wrong name is told before anything is written
     if open_web and not changed.polite.contact:
         raise ConfigError(
@@ -193,7 +208,7 @@ def prepare(directory: Path, language: str, seeds: Seeds, settings: Settings, *,
     return changed
 
 
-def _check_shards(before: Config | None, changed: Config) -> None:
+def _check_shards(before: Config | None, changed: Config, engine: str) -> None:
     """How many shards there are is fixed; and they do not wait for each other, as they would have to in cycles."""
     count = changed.shards.count
     if before and before.shards.count != count:
@@ -203,6 +218,12 @@ def _check_shards(before: Config | None, changed: Config) -> None:
         )
     if count and changed.cycles.pages:
         raise ConfigError("a crawl in cycles has no shards: leave out --shards, or --cycle-pages")
+    if not count and engine != "local":
+        cure = "start a new corpus in another directory with --shards N" if before else "give --shards N, too"
+        raise ConfigError(
+            "a crawl without shards is one process of this machine; "
+            f"for engine {engine!r} {cure}, for example --shards 4"
+        )
 
 
 def _check_cycles(cycles: Cycles) -> None:

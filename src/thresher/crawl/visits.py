@@ -305,4 +305,9 @@ class Visits:
         self._rest(host, answer)
 
     async def _pause(self, url: str) -> None:
-        await asyncio.sleep(self._books.polite.delay(host_of(url)))
+        """Before a robots.txt is looked for elsewhere: rest, and wait for the address of that host."""
+        host = host_of(url)
+        await asyncio.sleep(self._books.polite.delay(host))
+        while not self._connect_to and (wait := await self._address_wait(host)):
+            await asyncio.sleep(wait)
+        self._company.check()

@@ -11,8 +11,10 @@ ever. So a call first tells on which node it runs, and has ended with a fault wh
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,7 @@ from thresher.config import ConfigError
 from thresher.engine.calls import Call, Ended, perform
 
 AHEAD = 2  # calls handed to Ray for each processor: one that is run, one that waits there
+KNOCK = 5.0  # seconds for somebody to answer at an address
 LOOK = 1.0  # seconds between two looks at deadlines and nodes
 
 
@@ -51,13 +54,18 @@ class Cluster:
         except ImportError:
             raise ConfigError("Ray is not installed; try: pip install 'thresher[ray]'") from None
         self.ray: Any = ray
+        if address and address != "auto":
+            _knock(address)
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "thresher"}
         if not address:
             options["include_dashboard"] = False
         try:
-            ray.init(address or "local", **options)
+            with _one_try() if address else nullcontext():
+                ray.init(address or "local", **options)
         except (ConnectionError, ValueError, RuntimeError) as fault:
-            raise ConfigError(f"there is no Ray cluster at {address or 'this machine'}: {fault}") from None
+            if address:
+                raise _no_cluster(address, fault) from None
+            raise ConfigError(f"Ray cannot be started on this machine: {fault}") from None
         self.address: str = self.ray.util.get_node_ip_address()
         self.started: list[str] = []  # the nodes of calls that were started, …
         self.suspects: set[str] = set()  # … and those where one fell silent: Ray takes a minute to see that
@@ -145,6 +153,36 @@ class Cluster:
 
     def close(self) -> None:
         self.ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Say at once where nobody listens."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK).close()
+    except OSError as fault:
+        raise _no_cluster(address, fault) from None
+
+
+def _no_cluster(address: str, fault: Exception) -> ConfigError:
+    why = str(fault).strip().partition("\n")[0]
+    return ConfigError(
+        f"no Ray cluster answers at {address} ({why}); look with: ray status --address {address}"
+    )
+
+
+@contextmanager
+def _one_try() -> Iterator[None]:
+    """Ray tries to reach a cluster twenty times, each time for 40 s, and this many times if it is told so."""
+    name = "RAY_gcs_server_port_wait_time_s"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 class _Station:

@@ -13,6 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from thresher.config import Reading
+from thresher.engine import signals
 from thresher.engine.worker import Order
 
 WORKER = ("-m", "thresher.engine.worker")
@@ -58,7 +59,7 @@ class Nursery:
 
     def _open(self) -> socket.socket:
         self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        with theirs, signals.kept_from_children():
             self._process = subprocess.Popen(
                 [sys.executable, *self._worker, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],

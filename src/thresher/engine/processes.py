@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import faulthandler
 import multiprocessing
@@ -11,10 +12,13 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from weakref import WeakSet
 
 from thresher.config import ConfigError
+from thresher.engine import signals
 from thresher.engine.calls import LONGEST_LOG, Call, Ended, perform, processors
 from thresher.engine.nursery import Nursery, lend
 
@@ -36,6 +40,9 @@ class Processes:
         self._count = count or processors()
         self._idle: list[_Process] = []
         self._nursery = Nursery()
+        self._all: WeakSet[BaseProcess] = WeakSet()
+        # Python would ask those that are left to terminate, which they do not hear, and wait for them.
+        atexit.register(self._end_all)
 
     def run(self, calls: Sequence[Call]) -> Iterator[Ended]:
         waiting = iter(enumerate(calls))
@@ -43,7 +50,7 @@ class Processes:
         try:
             while True:
                 while len(busy) < self._count and (handed := next(waiting, None)):
-                    process = self._idle.pop() if self._idle else _Process(self._nursery)
+                    process = self._idle.pop() if self._idle else self._new()
                     process.hand(*handed)
                     busy[process.descriptor] = process
                 if not busy:
@@ -67,24 +74,39 @@ class Processes:
         return [process for process in busy if process.pipe in found or process.until <= late]
 
     def start(self, call: Call) -> _Started:
-        return _Started(self._nursery, call)
+        return _Started(self._new(lasts=True), call)
+
+    def _new(self, *, lasts: bool = False) -> _Process:
+        return _Process(self._nursery, self._all, lasts=lasts)
 
     def close(self) -> None:
         for process in self._idle:
             process.close()
         self._idle.clear()
+        self._end_all()
         self._nursery.close()
+        atexit.unregister(self._end_all)
+
+    def _end_all(self) -> None:
+        for process in list(self._all):
+            if process.pid:
+                process.kill()
+                process.join()
 
 
 class _Process:
     """A process that performs one call after the other."""
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, nursery: Nursery, family: WeakSet[BaseProcess], *, lasts: bool) -> None:
+        """`family`: those that are killed with the engine, this one among them; `lasts`: for calls that last."""
         self.pipe, theirs = _CONTEXT.Pipe()
         self._log = os.memfd_create("log")  # what it writes; here it outlives the process
-        arguments = (theirs, nursery.door, f"/proc/{os.getpid()}/fd/{self._log}")
+        arguments = (theirs, nursery.door, f"/proc/{os.getpid()}/fd/{self._log}", lasts)
         self._process: BaseProcess = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
-        self._process.start()
+        family.add(self._process)
+        resource_tracker.ensure_running()  # Python would start it first, and let the signals through then
+        with signals.kept_from_children():
+            self._process.start()
         theirs.close()
         self._number = -1
         self._began = 0.0
@@ -150,8 +172,8 @@ class _Process:
 class _Started:
     """A call with a process of its own."""
 
-    def __init__(self, nursery: Nursery, call: Call) -> None:
-        self._process = _Process(nursery)
+    def __init__(self, process: _Process, call: Call) -> None:
+        self._process = process
         self._process.hand(0, call)
 
     def poll(self) -> Ended | None:
@@ -169,14 +191,16 @@ class _Started:
         self._process.kill()
 
 
-def _serve(pipe: Connection, door: socket.socket, log: str) -> None:
+def _serve(pipe: Connection, door: socket.socket, log: str, lasts: bool) -> None:
     """Perform calls until the other side closes the pipe; all that is written goes to a file of its."""
+    signals.ignore()
+    if not lasts:  # a piece may take hours, and nobody waits for it; a call that lasts sees to its end itself
+        signals.end_with(pipe.fileno())
     lend(Nursery(door=door))
     descriptor = os.open(log, os.O_RDWR | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(descriptor, stream)
     faulthandler.enable()  # should a library kill us, it is told where
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for those who handed out the call
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     while True:
         try:

@@ -20,6 +20,7 @@ from contextlib import suppress
 import msgspec
 
 from thresher.config import Reading
+from thresher.engine import signals
 from thresher.engine.calls import stand_back
 from thresher.page import Failure, Page, Reply
 
@@ -49,6 +50,7 @@ class Order(msgspec.Struct, frozen=True):
 
 def main(load: Callable[[], Read], descriptor: int) -> None:
     """Split off a reader for each order, until nobody is left who could send one."""
+    signals.ignore()
     stand_back()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no reader is waited for
     read: Read | None = None
