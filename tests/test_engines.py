@@ -259,10 +259,7 @@ from thresher.engine.processes import Processes
 
 engine = Processes(1)
 call = Call("engine_calls:tell_number_and_hang", {"path": sys.argv[2]})
-if sys.argv[1] == "lasting":
-    running = engine.start(call)
-    sys.stdin.read()
-elif sys.argv[1] == "ends":
+if sys.argv[1] == "ends":
     running = engine.start(call)
     sys.stdin.readline()
 else:
@@ -270,7 +267,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("kind", ["lasting", "short", "ends"])
+@pytest.mark.parametrize("kind", ["short", "ends"])
 def test_whoever_works_ends_with_the_one_who_would_want_the_answer(tmp_path: Path, kind: str) -> None:
     """Killed, or at its end without a word to its engine."""
     number = tmp_path / "number"

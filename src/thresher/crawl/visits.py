@@ -308,6 +308,6 @@ class Visits:
         """Before a robots.txt is looked for elsewhere: rest, and wait for the address of that host."""
         host = host_of(url)
         await asyncio.sleep(self._books.polite.delay(host))
-        while not self._connect_to and (wait := await self._address_wait(host)):
+        while not self._connect_to and (wait := await self._address_wait(host)):  # noqa: ASYNC110 - as long as told
             await asyncio.sleep(wait)
         self._company.check()

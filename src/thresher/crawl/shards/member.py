@@ -60,10 +60,8 @@ def work(
     Returns {} then, and also if another has taken over; {"lost": …} if it may do better elsewhere or later;
     {"fault": …} if the crawl cannot go on.
     """
-    place = directory
     try:
         config = _config(Path(directory))
-        place = config.shards.scratch or directory
         member = Member(config, Shard(number, config.shards.count), epoch, token, (address, port))
         member.lease.start()
         try:
@@ -75,7 +73,7 @@ def work(
     except Unreachable as fault:
         return {"lost": str(fault)}
     except OSError as fault:
-        return {"fault": f"shard {number}, on {gethostname()}: {fault_of_disk(Path(place), fault)}"}
+        return {"fault": f"shard {number}: {fault_of_disk(Path(directory), fault)}"}
     except (CrawlFault, ConfigError, StoreError, EngineFault) as fault:
         return {"fault": str(fault)}
     except Exception as fault:  # the edge: it would be the same in another process
