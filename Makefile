@@ -9,9 +9,9 @@ BENCH  := crawl
 demo: $(VENV)/.installed
 	$(BIN)/thresher demo demo-corpus
 
-# A process for each processor; the tests of a file are run by one of them, in order.
+# A process for each processor; the tests of a file are run by one of them, in order, and the longest come first.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

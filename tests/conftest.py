@@ -17,6 +17,15 @@ settings.register_profile("usual", deadline=None, derandomize=True)
 settings.load_profile("usual")
 
 
+# Files whose tests are few and long come first: else one process has them to itself while the others are done.
+LONG = ("sharded_crawl", "faults", "readme", "start", "cli", "forget", "shards", "batch_cluster")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    names = [f"test_{name}" for name in LONG]
+    items.sort(key=lambda item: names.index(item.path.stem) if item.path.stem in names else len(names))
+
+
 @pytest.fixture(scope="session")
 def suites() -> Path:
     """Conformance data written by other people; the tests that need it are skipped where it is not."""
