@@ -321,13 +321,10 @@ class Member(Company):
             self._copying = self._copier.submit(snapshots.take(self._ledger.state)), counts
 
     def _snapshot_after(self, counts: Counts) -> float:
-        """How many seconds lie between two snapshots; who has nothing to do is not waited for for its letters."""
+        """Seconds between two snapshots: fewer where others wait for the letters of one that has nothing to do."""
+        usual = self._config.shards.snapshot
         is_waited_for = self._said.idle is not None and counts != self._held
-        return (
-            min(IDLE_SNAPSHOT, self._config.shards.snapshot)
-            if is_waited_for
-            else self._config.shards.snapshot
-        )
+        return min(IDLE_SNAPSHOT, usual) if is_waited_for else usual
 
     # others
 
@@ -361,9 +358,8 @@ class Member(Company):
         elif first := self._ledger.claim(about.text_hash, about.url):
             answer(first)
         else:
-            self._claims.append(
-                answer
-            )  # who is told so counts on our remembering it, as long as our disk lives
+            # Who is told so counts on our remembering it, as long as our disk lives.
+            self._claims.append(answer)
 
 
 def _owner(about: bytes, count: int) -> int:
