@@ -1,29 +1,46 @@
-# Two commands do everything on a fresh machine with Python 3.11 or newer: make demo, make test.
+# On a fresh machine with Python 3.11 or newer: make demo, make test. Both install into .venv first.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 BENCH  := crawl
+KILLS  := 50
 
-.PHONY: demo test check faults bench clean
+# A worker for each processor; a file's tests run on one worker in order, so that they share its fixtures.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+.PHONY: demo quick test test-slow docs check faults bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/thresher demo demo-corpus
 
-# A process for each processor; the tests of a file are run by one of them, in order, and the longest come first.
+# A first answer, in three minutes at most.
+quick: $(VENV)/.installed-dev
+	$(PYTEST) -m "not slow"
+
+# Everything but the tests of `make test-slow`, in eight minutes at most on two cores.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not (faults or ray or growth)"
+
+# Crawls that are killed, Ray clusters, inputs that grow.
+test-slow: $(VENV)/.installed-dev
+	$(PYTEST) -m "faults or ray or growth"
+
+# The reference of all settings, from the code.
+docs: $(VENV)/.installed-dev
+	$(BIN)/thresher config --reference > docs/configuration.md
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_house.py
 	$(BIN)/lint-imports
+	$(BIN)/mypy
 
-# Fifty crawls killed at random moments and continued; minutes, not seconds.
+# Crawls killed at random moments and continued: make faults KILLS=500.
 faults: $(VENV)/.installed-dev
-	THRESHER_KILLS=50 $(BIN)/python -m pytest tests/test_faults.py -s
+	THRESHER_KILLS=$(KILLS) $(BIN)/python -m pytest tests/crawler/test_faults.py -s
 
-# One benchmark: make bench BENCH=crawl
+# One benchmark: make bench BENCH=crawl; `python -m bench` lists all.
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m bench.$(BENCH)
 
@@ -38,10 +55,8 @@ $(VENV)/.python:
 
 $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
-	$(BIN)/python -c 'import thresher.read.reader, thresher.crawl.learned.guide, thresher.query.found'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/python -c 'import thresher.read.reader, thresher.crawl.learned.guide, thresher.query.found'
 	touch $(VENV)/.installed $@

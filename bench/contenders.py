@@ -1,4 +1,4 @@
-"""Who crawls: Thresher, and Scrapy with trafilatura."""
+"""The contenders of the crawl benchmarks: Thresher, and Scrapy with trafilatura."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bench.measure import ROOT, Usage, peers_python, run
 from bench.webs import Web
 from thresher._version import __version__
 from thresher.config import dump, parse
-from thresher.url import canonical
+from thresher.urls import canonical
 
 SPENT = 3  # exit code of a crawl that was stopped by its budget
-NO_PAGES = ("sitemap", "feed", "not html")  # what is fetched and read, but is no page
+NO_PAGES = ("sitemap", "feed", "not html")  # kinds that are fetched and read, but are no pages
 STEADY_FROM = 300  # pages after which the start is over
 
 Figures = dict[str, Any]
@@ -25,7 +25,7 @@ Figures = dict[str, Any]
 def thresher(
     directory: Path, web: Web, language: str, seeds: Sequence[str], settings: Mapping[str, Mapping[str, Any]]
 ) -> Figures:
-    """A whole crawl by the command line; an own corpus.toml is written first."""
+    """Run a whole crawl by the command line, with a corpus.toml written before."""
     write_settings(directory, web, language, settings)
     early: Figures = {}
 
@@ -93,7 +93,7 @@ def _html_pages(status: Figures) -> int:
 
 
 def scrapy(directory: Path, web: Web, seeds: Sequence[str], pages: int, *, follow: bool = True) -> Figures:
-    """A whole crawl by Scrapy with trafilatura into a JSONL file."""
+    """Run a whole crawl by Scrapy with trafilatura into a JSONL file."""
     directory.mkdir(parents=True)
     lists = {"seeds": directory / "seeds.txt", "hosts": directory / "hosts.txt"}
     lists["seeds"].write_text("\n".join(seeds))
@@ -122,7 +122,7 @@ def scrapy(directory: Path, web: Web, seeds: Sequence[str], pages: int, *, follo
 
 
 def html_urls(corpus: Path) -> set[str]:
-    """The pages that Thresher read."""
+    """Return the URLs of the pages that Thresher read."""
     rows = product.open(corpus).outcomes(["url", "outcome", "reason"]).to_pylist()
     return {
         row["url"] for row in rows if row["outcome"] in ("kept", "rejected") and row["reason"] not in NO_PAGES
@@ -130,13 +130,13 @@ def html_urls(corpus: Path) -> set[str]:
 
 
 def spider_urls(directory: Path) -> set[str]:
-    """The pages that Scrapy read."""
+    """Return the URLs of the pages that Scrapy read."""
     with (directory / "pages.jsonl").open(encoding="utf-8") as lines:
         return {json.loads(line)["url"] for line in lines}
 
 
 def without_scheme(urls: Iterable[str]) -> set[str]:
-    """Addresses to compare: one crawler asks for https where the other was told to ask for http."""
+    """Return URLs without their schemes: one crawler may ask for https where the other asks for http."""
     return {(canonical(url) or url).partition("//")[2] for url in urls}
 
 

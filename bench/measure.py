@@ -1,4 +1,4 @@
-"""What one contender cost: wall clock, processor time of all its processes, memory."""
+"""Cost of one contender: wall clock, processor time of all its processes, memory."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "bench" / ".cache"
+# Sets of pages marked by people.
+GOLD = Path(os.environ.get("THRESHER_GOLD", ROOT.parent / "shared" / "gold"))
 PEERS = (
     "scrapy",
     "trafilatura",
@@ -29,19 +31,19 @@ PEERS = (
     "datasketch",
 )
 TICK_SECONDS = 0.1  # between two looks at a contender's memory
-SHOWN_ERROR = 4_000  # characters of what a failed contender said last
+SHOWN_ERROR = 4_000  # characters from the end of a failed contender's output
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Failed(Exception):
-    """A contender did not do its work; the message has its last words."""
+    """A contender did not do its work; the message has the end of its output."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """One process and its children, from birth to death."""
+    """Resources of one process and its children, from birth to death."""
 
     output: str
     wall_s: float
@@ -61,7 +63,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     look: Callable[[], None] = lambda: None,
 ) -> Usage:
-    """Run a contender to its end. `look` is called every tenth of a second meanwhile."""
+    """Run a contender to its end; `look` is called every tenth of a second meanwhile."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
         started = time.perf_counter()
         child = subprocess.Popen(
@@ -72,9 +74,13 @@ def run(
             env={**os.environ, **(environment or {})},
         )
         highest = 0.0
+        seen: dict[int, float] = {}  # processor time of each process below the contender, as last seen
         try:
             while not os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                highest = max(highest, sum(map(_own_resident_mb, (child.pid, *below(child.pid)))))
+                processes = below(child.pid)
+                for pid in processes:
+                    seen[pid] = max(own_cpu_seconds(pid), seen.get(pid, 0.0))
+                highest = max(highest, sum(map(_own_resident_mb, (child.pid, *processes))))
                 look()
                 time.sleep(TICK_SECONDS)
         except BaseException:
@@ -82,7 +88,7 @@ def run(
             child.wait()
             raise
         wall = time.perf_counter() - started
-        main = own_cpu_seconds(child.pid)  # a process that nobody waited for yet still has its figures
+        main = own_cpu_seconds(child.pid)  # a zombie still has its statistics
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
@@ -90,11 +96,14 @@ def run(
             complaints.seek(0)
             said = complaints.read().decode("utf-8", "replace")[-SHOWN_ERROR:]
             raise Failed(f"{' '.join(map(str, command))}: exit code {child.returncode}\n{said}")
-        return Usage(out.read().decode(), wall, used.ru_utime + used.ru_stime, main, highest)
+        # The system counts only processes that their parents have waited for. The fork server does not wait for its
+        # readers, so their time is the one that was seen, a tenth of a second at most before their end.
+        cpu = max(used.ru_utime + used.ru_stime, main + sum(seen.values()))
+        return Usage(out.read().decode(), wall, cpu, main, highest)
 
 
 def below(pid: int) -> list[int]:
-    """All processes below one."""
+    """Return all processes below one."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
         children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
@@ -104,7 +113,7 @@ def below(pid: int) -> list[int]:
 
 
 def own_cpu_seconds(pid: int) -> float:
-    """Processor time of one process, none below it; 0 when it has gone."""
+    """Return the processor time of one process without its children; 0 when it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -120,7 +129,7 @@ def _own_resident_mb(pid: int) -> float:
 
 
 def peers_python() -> Path:
-    """Python of the virtual environment with the other contenders, made on first use."""
+    """Return the Python of the virtual environment with the other contenders, made on first use."""
     home = CACHE / "peers"
     python = home / "bin" / "python"
     mark = home / "installed"
@@ -136,12 +145,12 @@ def peers_python() -> Path:
 
 
 def say(message: str) -> None:
-    """Progress, for people."""
+    """Print progress to standard error."""
     print(message, file=sys.stderr, flush=True)
 
 
 def emit(figures: Mapping[str, Any]) -> None:
-    """One line of JSON, for machines."""
+    """Print one line of JSON to standard output."""
     print(json.dumps(_rounded(figures), ensure_ascii=False), flush=True)
 
 
@@ -154,7 +163,7 @@ def _rounded(value: Any) -> Any:
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Some of the figures side by side, for people."""
+    """Print some of the figures side by side to standard error."""
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     say("")

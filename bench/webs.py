@@ -1,4 +1,4 @@
-"""The webs that benchmarks crawl: the toy web, and a recorded real one where it is at hand."""
+"""The webs that benchmarks crawl: the toy web, and a recorded real one where it is available."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import zstandard
 
 from bench.measure import CACHE, ROOT, say
-from thresher.lab.toyweb import ToyWeb, seeds, serve
+from thresher_lab.toyweb import ToyWeb, seeds, serve
 
 ADDRESS = "127.0.0.1"
 # Half of the hosts are in the target language: keeping a page costs more than rejecting it.
@@ -39,12 +39,12 @@ class Web:
 
 
 class Missing(Exception):
-    """A web is not at hand; the message says what is missing and how to get it."""
+    """A web is not available; the message names the missing part and how to get it."""
 
 
 @contextmanager
 def toy(hosts: int) -> Iterator[Web]:
-    """Pages of 30 to 80 KB in gzip with some 80 links, from one server process."""
+    """Serve pages of 30 to 80 KB in gzip with some 80 links, from one server process."""
     web = ToyWeb.benchmark(hosts=hosts, rich_hosts=TARGET_HOSTS)
     start = [url for language in seeds(web).values() for url in language]
     with serve(web) as server:
@@ -52,15 +52,16 @@ def toy(hosts: int) -> Iterator[Web]:
 
 
 def home() -> Path:
-    """Where the real web is kept."""
+    """Return the directory of the real web."""
     return Path(os.environ.get("THRESHER_WEB", ROOT.parent / "shared" / "web")).resolve()
 
 
 @contextmanager
 def real(name: str = "real", small_hosts: int = 0) -> Iterator[Web]:
-    """The recorded web from nginx, every host's front page as a seed. Raises Missing where it cannot be had.
+    """Serve the recorded web from nginx, with every host's front page as a seed.
 
-    `small_hosts`: only the smallest hosts, with so many HTML files together; 0: all hosts.
+    Raises Missing if it is not available. `small_hosts`: only the smallest hosts, with so many HTML files together;
+    0: all hosts.
     """
     if not shutil.which("nginx"):
         raise Missing("nginx is not installed: apt-get install nginx-light")
@@ -83,9 +84,9 @@ def real(name: str = "real", small_hosts: int = 0) -> Iterator[Web]:
 
 
 def _smallest(sites: list[Path], files: int) -> list[str]:
-    """Hosts, the smallest first, that have so many HTML files together at most, of ordinary size on average.
+    """Return the smallest hosts with at most so many HTML files together, of ordinary size on average.
 
-    Without those that ask for a delay: a crawler that obeys takes hours there.
+    Hosts that ask for a delay are left out: an obedient crawler takes hours there.
     """
     hosts = []
     for site in sites:
@@ -103,7 +104,7 @@ def _asks_for_delay(robots: Path) -> bool:
 
 
 def unpacked() -> Path:
-    """The recorded web as files, unpacked on first use. Raises Missing where it cannot be had."""
+    """Unpack the recorded web on first use and return its directory. Raises Missing if it is not available."""
     archive = home() / "public.tar.zst"
     target = CACHE / "web"
     public = target / "public"

@@ -1,4 +1,4 @@
-"""The peer of the fetch benchmark: aiohttp on uvloop, every host at the one address of the server."""
+"""Peer of the fetch benchmark: aiohttp on uvloop, with every host at the one address of the server."""
 
 import argparse
 import asyncio
@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver
 
 
 class Loopback(AbstractResolver):
-    """Every name is this machine."""
+    """Resolver that maps every name to this machine."""
 
     async def resolve(self, host, port=0, family=socket.AF_INET):
         return [
@@ -47,9 +47,8 @@ async def fetch(port, hosts, requests, path):
                     received += len(await reply.read())
 
         if not path.startswith("/held/"):
-            await asyncio.gather(
-                *[ask(host, 1) for host in range(hosts)]
-            )  # connections are open from here on
+            # Connections are open from here on.
+            await asyncio.gather(*[ask(host, 1) for host in range(hosts)])
         received = 0
         cpu, wall = time.process_time(), time.perf_counter()
         await asyncio.gather(*[ask(host, requests // hosts) for host in range(hosts)])

@@ -1,4 +1,4 @@
-"""One detector of the encodings benchmark on one file of pages: python charsets.py NAME PAGES
+"""Run one detector of the encodings benchmark on one file of pages: python charsets.py NAME PAGES.
 
 PAGES has a line of JSON for each page: {"body": base64}. Standard output: {"version": …, "cpu_s": …,
 "encodings": [label or "", …]}, in the order of the pages.

@@ -1,10 +1,9 @@
-"""datasketch: MinHash of runs of seven words, LSH; what is like something kept goes. Run by bench.dedup and
-bench.dedup_documents.
+"""Run datasketch's MinHash with LSH over shingles of seven words; text similar to kept text is dropped.
 
     datasketch_minhash.py PATH paragraphs|documents THRESHOLD
 
-PATH has a JSON list of paragraphs, a document, in every line. Prints seconds of processor time, memory and a 0 or 1
-for each paragraph, or document.
+Started by bench.dedup and bench.dedup_documents. PATH has a JSON list of paragraphs, a document, in every line.
+Prints seconds of processor time, memory and a 0 or 1 for each paragraph or document.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def runs_of(text: str) -> set[bytes]:
 
 def main(path: Path, unit: str, threshold: float) -> None:
     before = resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     started = time.process_time()
     known = MinHashLSH(threshold=threshold, num_perm=ORDERS)
     gone = []

@@ -1,10 +1,10 @@
-"""One reader of the read benchmark on one file of pages: python readers.py NAME PAGES
+"""Run one reader of the read benchmark on one file of pages: python readers.py NAME PAGES.
 
-PAGES has a line of JSON for each page: {"key": …, "language": …, "html": …}; those without a key are for warming
+PAGES has a line of JSON for each page: {"key": …, "language": …, "html": …}; pages without a key are for warming
 up. Standard output: {"version": …, "pages": {key: {"text": …, "cpu_s": …}}}.
 
 All readers get the same decoded text and are timed alike, page by page, without imports. Thresher makes a reply
-of it with the bytes in UTF-8, as a crawl would get it, and finds links, languages and fingerprints meanwhile. It
+of it with the bytes in UTF-8, as a crawl would get it, and finds links, languages and fingerprints as well. It
 runs in its own environment, the others in theirs.
 """
 
@@ -16,11 +16,11 @@ from pathlib import Path
 
 
 def thresher(**settings):
-    from thresher.config import Reading
-    from thresher.page import Reply
-    from thresher.read import read
+    from thresher.config import ReadSettings
+    from thresher.reader import read
+    from thresher.records import Reply
 
-    chosen = Reading(**settings)
+    chosen = ReadSettings(**settings)
     headers = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
 
     def text_of(page):
@@ -52,7 +52,7 @@ def readability():
 
 
 def justext():
-    """With the stop list of the page's language, or in its own mode for languages without one."""
+    """Extract with the stop list of the page's language, or without one for languages that have none."""
     from justext import get_stoplist, get_stoplists, justext
     from lxml.etree import ParserError
 

@@ -1,6 +1,7 @@
-"""A second opinion on robots.txt, by protego: which of the URLs that were asked for are disallowed.
+"""Second opinion on robots.txt, by protego: which of the requested URLs are disallowed.
 
-Standard input: a line of JSON for each host, {"robots": TEXT, "urls": [URL, …]}. Standard output: those URLs.
+Standard input: a line of JSON for each host, {"robots": TEXT, "urls": [URL, …]}. Standard output: the disallowed
+URLs.
 """
 
 import json

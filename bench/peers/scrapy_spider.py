@@ -1,7 +1,7 @@
-"""The peer of the crawl benchmark: a corpus spider with Scrapy's broad-crawl settings and trafilatura.
+r"""Peer of the crawl benchmark: a corpus spider with Scrapy's broad-crawl settings and trafilatura.
 
 Runs in an environment of its own, through http_proxy:
-scrapy runspider scrapy_spider.py -O pages.jsonl:jsonlines \\
+scrapy runspider scrapy_spider.py -O pages.jsonl:jsonlines \
     -a seeds=FILE -a hosts=FILE -a pages=N -a totals=FILE -a follow=1
 """
 
@@ -17,12 +17,12 @@ from scrapy.linkextractors import LinkExtractor
 
 
 def _plain(url):
-    """The proxy speaks plain HTTP only."""
+    """Return the URL with the scheme http, the only one that the proxy serves."""
     return url.replace("https://", "http://", 1)
 
 
 class CorpusSpider(Spider):
-    """Reads every HTML page it is sent, writes its main text and follows its links, breadth first."""
+    """Spider that reads every HTML page, writes its main text and follows its links, breadth first."""
 
     name = "corpus"
     custom_settings: ClassVar = {

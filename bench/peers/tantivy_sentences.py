@@ -1,7 +1,7 @@
-"""tantivy over sentences: how many have a word, words on end, or a word like an expression. Run by bench.query.
+"""Count sentences with a word, a phrase or a regular expression by tantivy, for bench.query.
 
 index FOLDER VERTICAL makes an index; answer FOLDER reads {name: query} from standard input and prints, for each,
-how many sentences there are and the milliseconds that the processor took.
+the number of sentences and the milliseconds of processor time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs in an environment of its own: pages as lines of JSON come in, lists of the texts found in them go out."""
+"""Read pages as lines of JSON and print the lists of texts found in them, in an environment of its own."""
 
 import json
 import sys

@@ -1,83 +1,188 @@
-"""Keep a page or not, and why not: the first reason that applies."""
+"""The judge: keep a page or reject it, with the first reason that applies.
+
+One judge serves the crawl, imports, the step `reread`, visits and `thresher read`, so that a page has the same
+verdict on every way into a corpus.
+"""
 
 from __future__ import annotations
 
 import email.utils
 from datetime import UTC, datetime
+from typing import Protocol
 
-from thresher.config import Judging
-from thresher.page import LanguageShare, Page, Reply, Verdict
+from msgspec import Struct
 
-NONE = LanguageShare("", 0, 0.0)
-FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC)  # of the web; what claims to be older has no clock
-DAY = 86_400.0
+from thresher.config import Config, JudgeSettings
+from thresher.records import LanguageShare, ReadResult, Reply, Verdict
 
-
-def judge(
-    page: Page,
-    language: str,
-    settings: Judging,
-    *,
-    raw_seen: bool = False,
-    text_seen: bool = False,
-    age: float | None = None,
-) -> Verdict:
-    """The verdict on a page, unchanged for so many days, for a corpus in that language ("": any)."""
-    main = page.languages[0] if page.languages else NONE
-    wanted = next((share for share in page.languages if share.code == language), NONE) if language else main
-    reason = _reason(page, main, wanted, language, settings, raw_seen, text_seen)
-    if not reason and age is not None and 0 < settings.max_age < age:
-        reason = "too old"
-    counted = wanted if wanted.bytes else main
-    return Verdict(not reason, reason, main.code, counted.share, counted.bytes)
+NO_LANGUAGE = LanguageShare("", 0, 0.0)
+FIRST_WEB_PAGE = datetime(1990, 12, 20, tzinfo=UTC)  # an older Last-Modified comes from a wrong clock
+DAY_S = 86_400.0
 
 
-def _reason(
-    page: Page,
-    main: LanguageShare,
-    wanted: LanguageShare,
-    language: str,
-    settings: Judging,
-    raw_seen: bool,
-    text_seen: bool,
-) -> str:
-    if page.fault:
-        return page.fault
-    if page.kind != "html":
-        return "not html" if page.kind == "other" else page.kind
-    if page.noindex:
-        return "noindex"
-    if page.html_bytes < settings.min_html_bytes:
-        return "too little html"
-    if settings.duplicates and raw_seen:
-        return "raw duplicate"
-    if len(page.text) < settings.min_text_chars:
-        return "too short"
-    if settings.language and language and main.code != language:
-        return "language"
-    if wanted.bytes < settings.min_language_bytes:
-        return "too few bytes of language"
-    if 0 < settings.max_language_bytes < wanted.bytes:
-        return "too many bytes of language"
-    if settings.language and wanted.share < settings.min_language_share:
-        return "language share"
-    return _quality_reason(page, settings) or ("text duplicate" if settings.duplicates and text_seen else "")
+class TextClaim(Struct, frozen=True):
+    """The answer to a claim of a text across shards: granted, or held by another page."""
+
+    owner: str = ""  # URL of the page that holds the text, "" if the claim was granted
 
 
-def _quality_reason(page: Page, settings: Judging) -> str:
+class KnownPages(Protocol):
+    """Pages that were judged before, found by the hashes of their body and text."""
+
+    def same_body(self, raw_hash: bytes) -> str:
+        """Return the name of the first page with these bytes, "" if there is none."""
+
+    def same_text(self, text_hash: bytes) -> str:
+        """Return the name of the first kept page with this text, "" if there is none."""
+
+
+class NearDuplicates(Protocol):
+    """Paragraphs that were kept before, found by their shingles."""
+
+    def sift(self, page: ReadResult, verdict: Verdict) -> tuple[ReadResult, Verdict]:
+        """Return the page without repeated paragraphs, and its verdict; remember the paragraphs that stay."""
+
+
+class NoKnownPages:
+    """Known pages of a corpus that has none, and where duplicates do not count."""
+
+    def same_body(self, raw_hash: bytes) -> str:  # noqa: ARG002
+        """Return ""."""
+        return ""
+
+    def same_text(self, text_hash: bytes) -> str:  # noqa: ARG002
+        """Return ""."""
+        return ""
+
+
+class Judgement(Struct, frozen=True):
+    """The final judgement on a page."""
+
+    verdict: Verdict
+    page: ReadResult  # without repeated paragraphs, if near duplicates are looked for
+    duplicate_of: str = ""  # the name of the earlier page, of an exact duplicate
+    owner: str = ""  # the URL of another shard that claimed the text first
+
+
+class Judge:
+    """The judge of one corpus: bounds on content, exact duplicates, age and near duplicates, in that order."""
+
+    def __init__(
+        self,
+        config: Config,
+        known_pages: KnownPages | None = None,
+        near_duplicates: NearDuplicates | None = None,
+    ) -> None:
+        self._language = config.language
+        self._settings = config.judge
+        self._known = known_pages if known_pages and config.judge.duplicates else NoKnownPages()
+        self._near_duplicates = near_duplicates
+
+    def verdict(
+        self, page: ReadResult, reply: Reply | None = None, claim: TextClaim | None = None
+    ) -> Verdict:
+        """Return the verdict on a page; near duplicates are not looked for, and nothing is remembered.
+
+        Parameters
+        ----------
+        page
+            The page as it was read. Any language is wanted if the corpus has none.
+        reply
+            Its reply, for the age of the page. A reply without status is a text that came without its markup:
+            the bound on HTML bytes does not apply.
+        claim
+            The result of claiming the text across shards, None if nothing was claimed. Known pages are asked only
+            if it is None, since a page that claimed its text must not lose to its own copies, judged in between.
+        """
+        main = page.languages[0] if page.languages else NO_LANGUAGE
+        wanted = self._share(page) if self._language else main
+        reason = self._reason(page, main, wanted, reply, claim)
+        counted = wanted if wanted.bytes else main
+        return Verdict(not reason, reason, main.code, counted.share, counted.bytes)
+
+    def judge(
+        self, page: ReadResult, reply: Reply | None = None, claim: TextClaim | None = None
+    ) -> Judgement:
+        """Return the final judgement on a page. Call it once per page: near duplicates remember its paragraphs."""
+        verdict = self.verdict(page, reply, claim)
+        owner = claim.owner if claim is not None else ""
+        duplicate_of = ""
+        if verdict.reason == "raw duplicate":
+            duplicate_of = self._known.same_body(page.raw_hash)
+        elif verdict.reason == "text duplicate":
+            duplicate_of = self._known.same_text(page.text_hash) or owner
+        if verdict.keep and self._near_duplicates:
+            page, verdict = self._near_duplicates.sift(page, verdict)
+        return Judgement(verdict, page, duplicate_of, owner)
+
+    def _share(self, page: ReadResult) -> LanguageShare:
+        return next((share for share in page.languages if share.code == self._language), NO_LANGUAGE)
+
+    def _reason(
+        self,
+        page: ReadResult,
+        main: LanguageShare,
+        wanted: LanguageShare,
+        reply: Reply | None,
+        claim: TextClaim | None,
+    ) -> str:
+        """Return the first reason to reject the page, "" if there is none; cheap checks come first."""
+        settings = self._settings
+        if page.fault:
+            return page.fault
+        if page.kind != "html":
+            return "not html" if page.kind == "other" else page.kind
+        if page.noindex:
+            return "noindex"
+        if page.html_bytes < settings.min_html_bytes and (reply is None or reply.status):
+            return "too little html"
+        if claim is None and page.raw_hash and self._known.same_body(page.raw_hash):
+            return "raw duplicate"
+        if len(page.text) < settings.min_text_chars:
+            return "too short"
+        return (
+            self._language_reason(main, wanted)
+            or _quality_reason(page, settings)
+            or self._duplicate_reason(page, claim)
+            or self._age_reason(reply)
+        )
+
+    def _language_reason(self, main: LanguageShare, wanted: LanguageShare) -> str:
+        settings = self._settings
+        if settings.language and self._language and main.code != self._language:
+            return "language"
+        if wanted.bytes < settings.min_language_bytes:
+            return "too few bytes of language"
+        if 0 < settings.max_language_bytes < wanted.bytes:
+            return "too many bytes of language"
+        return "language share" if settings.language and wanted.share < settings.min_language_share else ""
+
+    def _duplicate_reason(self, page: ReadResult, claim: TextClaim | None) -> str:
+        if claim is not None:
+            first = claim.owner
+        else:
+            first = self._known.same_text(page.text_hash) if page.text_hash else ""
+        return "text duplicate" if first and self._settings.duplicates else ""
+
+    def _age_reason(self, reply: Reply | None) -> str:
+        if reply is None or not self._settings.max_age:
+            return ""
+        days = page_age_days(reply)
+        return "too old" if days is not None and days > self._settings.max_age else ""
+
+
+def _quality_reason(page: ReadResult, settings: JudgeSettings) -> str:
     if page.badness is not None and 0 < settings.max_badness < page.badness:
         return "badness"
-    if 0 < settings.max_suspicion < page.signs.suspicion:
-        return "suspicious"
-    return ""
+    return "suspicious" if 0 < settings.max_suspicion < page.signs.suspicion else ""
 
 
-def age(reply: Reply) -> float | None:
-    """Days since a page last changed, by its Last-Modified; None where that says nothing that can be believed."""
+def page_age_days(reply: Reply) -> float | None:
+    """Return the days between a page's Last-Modified and its fetch; None if the header is missing or absurd."""
     try:
         changed = email.utils.parsedate_to_datetime(reply.header("Last-Modified") or "")
     except (ValueError, TypeError, OverflowError):
         return None
-    if changed.tzinfo is None:  # "-0000": a time of no zone
+    if changed.tzinfo is None:  # RFC 5322 writes "-0000" for a time whose zone is unknown
         changed = changed.replace(tzinfo=UTC)
-    return (reply.fetched - changed.timestamp()) / DAY if changed >= FIRST_PAGE else None
+    return (reply.fetched - changed.timestamp()) / DAY_S if changed >= FIRST_WEB_PAGE else None

@@ -1,173 +1,260 @@
-"""The records that travel from room to room. All are frozen; none knows how it was made."""
+"""One page from its HTML, without a crawl: the functions `read` and `extract`, and `Page`, which `read` returns.
+
+The reader and the judge are shared with the crawler, so that a page has the same text, scores and verdict here as
+in a corpus. Nothing here needs Arrow or the network.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+import html as markup
+import time
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-Via = Literal["seed", "page", "redirect", "sitemap", "feed", "guess"]
-Kind = Literal["html", "sitemap", "feed", "other"]
-Truncated = Literal["", "length", "time", "disconnect"]
+from thresher.config import Config, ReadSettings
+from thresher.errors import UsageError
+from thresher.judge import Judge
+from thresher.reader import read as read_reply
+from thresher.reader.language.codes import language_code
+from thresher.records import Block, LanguageShare, Link, Metadata, ReadResult, Reply, Verdict, day_or_none
+from thresher.urls import canonical
+
+Mode = Literal["precision", "balanced", "recall"]
+
+DEFAULT_URL = "http://localhost/"
+SHOWN_CHARS = 60  # of a text, in the repr of its page
+SHOWN_PARAGRAPHS = 30  # in a notebook
+GOOD = 0.5  # paragraphs with a boilerplate score below this are shown as text
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class Candidate(Struct, frozen=True, array_like=True, gc=False):
-    """A URL that waits in the frontier, and how it came there."""
+class Page(Struct, frozen=True):
+    """A page as the reader understands it: text, metadata, scores, links, and whether a corpus would keep it."""
 
-    url: str
-    source: str = ""  # the page that linked to it, or that it was guessed from; "" for a seed
-    via: Via = "seed"
-    depth: int = 0  # links followed from a seed
-    weight: float = (
-        1.0  # expected yield; of plain policies, while it waits, as a multiple of what its host promises
-    )
-    hops: int = 0  # redirects followed so far
-    tries: int = 0  # visits that failed in a way worth trying again
-    spent: int = 0  # body bytes received in those visits
-    lane: int = 0  # which URLs of its host it is like
-    hints: bytes = b""  # what the page that linked to it tells of it, for a policy that learns
+    result: ReadResult  # of the reader, with all details
+    verdict: Verdict  # keep or reject, and the reason
 
+    @property
+    def url(self) -> str:
+        """The canonical URL that was given; links are relative to it."""
+        return self.result.url
 
-class Reply(Struct, frozen=True, array_like=True):
-    """What a server answered: the bytes as they came, content encoding kept."""
+    @property
+    def text(self) -> str:
+        """The main text, one paragraph per line, without boilerplate; "" if there is none."""
+        return self.result.text
 
-    url: str
-    status: int
-    headers: bytes  # status line and header lines, CRLF between and after each
-    body: bytes
-    fetched: float  # Unix time at which the request was sent
-    elapsed: float  # seconds from request to last byte
-    address: str  # the IP address actually connected to
-    truncated: Truncated = ""
+    @property
+    def title(self) -> str:
+        """The title without the name of the site, "" if there is none."""
+        return self.metadata.title or self.result.title
 
-    def header(self, name: str) -> str | None:
-        """The first header of that name, decoded as Latin-1, or None."""
-        return next(iter(self.header_all(name)), None)
+    @property
+    def author(self) -> str | None:
+        """The names of the authors with "; " between them, None if they are unknown."""
+        return self.metadata.author or None
 
-    def header_all(self, name: str) -> list[str]:
-        """Every header of that name, in order."""
-        wanted = name.lower().encode("ascii")
-        found = []
-        for line in self.headers.split(b"\r\n")[1:]:
-            field, colon, value = line.partition(b":")
-            if colon and field.strip().lower() == wanted:
-                found.append(value.strip().decode("latin-1"))
-        return found
+    @property
+    def date(self) -> date | None:
+        """The day of publication, None if it is unknown; `metadata` has the time, and the last change."""
+        return day_or_none(self.metadata.published)
 
+    @property
+    def language(self) -> str | None:
+        """The code of the main language of the text, None if it could not be identified."""
+        return self.languages[0].code if self.languages else None
 
-class Failure(Struct, frozen=True, array_like=True, tag="failure"):
-    """Why there is no reply. The web's faults are values, never exceptions."""
+    @property
+    def languages(self) -> tuple[LanguageShare, ...]:
+        """Up to three languages of the text with their shares, the largest first."""
+        return self.result.languages
 
-    url: str
-    reason: str  # one of a small set: "dns", "timeout", "tls", "blocked address", …
-    detail: str = ""
-    transient: bool = False  # worth another try later
-    elapsed: float = 0.0
-    bytes: int = 0  # body bytes received before it failed
+    @property
+    def badness(self) -> float | None:
+        """Distance of the text from ordinary text of `language`; 0 is usual, above 10 is poor, None is unknown."""
+        return self.result.badness
 
+    @property
+    def paragraphs(self) -> tuple[Block, ...]:
+        """All blocks of the page, each with its text and its boilerplate score from 0 (text) to 1."""
+        return self.result.blocks
 
-class Block(Struct, frozen=True, array_like=True, gc=False):
-    """One run of text between block-level tags. 0 is certainly text, 1 certainly boilerplate."""
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """Links in document order with URL, anchor and the boilerplate score of their block."""
+        return self.result.links
 
-    text: str
-    boilerplate: float
-    language: str = ""  # of a paragraph of the main text, where languages of paragraphs are asked for
-
-
-class Link(Struct, frozen=True, array_like=True, gc=False):
-    """A link as it stands on a page."""
-
-    url: str  # canonical
-    anchor: str
-    boilerplate: float  # of the block it stands in
-    in_text: bool  # in running text, not a menu or a list of links
-    rel: str = ""
-
-
-class LanguageShare(Struct, frozen=True, array_like=True, gc=False):
-    """One of up to three languages of the main text (N1)."""
-
-    code: str
-    bytes: int  # UTF-8 bytes of the main text in it
-    share: float  # of the main text, 0 to 1
-
-
-class Metadata(Struct, frozen=True, array_like=True, gc=False):
-    """What a page says of itself; "" where it says nothing that can be believed."""
-
-    title: str = ""  # without the name of the site, where that can be told
-    author: str = ""  # names, with "; " between them
-    published: str = ""  # "2026-03-01", or "2026-03-01T09:30:00+01:00" where time and zone are given
-    modified: str = ""
-    site_name: str = ""
-    language_declared: str = ""  # BCP 47: "cs", "pt-BR"
-
-
-class Signs(Struct, frozen=True, array_like=True, gc=False):
-    """Signs that nobody wrote a page, each from 0, nothing suspicious, to 1, where hardly any good page is."""
-
-    repetition: float = 0.0  # the same sentences again and again, or one sentence with gaps filled in
-    stuffing: float = 0.0  # one word or phrase more often than any writer has use for it
-    flatness: float = 0.0  # a list of words, none of which comes back
-    incoherence: float = 0.0  # words that follow each other well, about nothing: brackets that never close
-    link_farm: float = 0.0  # many other sites, called by the same few words, and little text
-    doorway: float = 0.0  # a fan of links that differ in one word, on a page about the rest
-    sketch: int = 0  # no sign, but 64 bits by which texts of pages are compared; 0: too little text
+    @property
+    def metadata(self) -> Metadata:
+        """The page's statements about itself, as text; "" where there is none that can be believed."""
+        return self.result.metadata
 
     @property
     def suspicion(self) -> float:
-        """All signs together: several weak ones are one stronger."""
-        innocent = 1.0
-        for sign in (
-            self.repetition,
-            self.stuffing,
-            self.flatness,
-            self.incoherence,
-            self.link_farm,
-            self.doorway,
-        ):
-            innocent *= 1.0 - sign
-        return 1.0 - innocent
+        """The degree to which the text looks generated by a machine, from 0 to 1."""
+        return self.result.signs.suspicion
+
+    @property
+    def license(self) -> str | None:
+        """The URL of a licence that the page links to as its own, or None."""
+        return self.result.license or None
+
+    @property
+    def opt_out(self) -> tuple[str, ...]:
+        """The objections of the publisher to machine learning and text mining, such as "noai"."""
+        return self.result.opt_out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the page as `thresher read --json` prints it."""
+        found, metadata = self.result, self.metadata
+        return {
+            "title": self.title,
+            "author": metadata.author,
+            "published": metadata.published,
+            "modified": metadata.modified,
+            "site_name": metadata.site_name,
+            "language_declared": metadata.language_declared,
+            "text": found.text,
+            "paragraphs": [_fields(block, "text", "boilerplate", "language") for block in found.blocks],
+            "languages": [_fields(share, "code", "bytes", "share") for share in found.languages],
+            "badness": found.badness,
+            "suspicion": self.suspicion,
+            "charset": found.charset,
+            "charset_declared": found.charset_declared,
+            "license": found.license,
+            "opt_out": found.opt_out,
+            "links": [
+                _fields(link, "url", "anchor", "boilerplate", "in_text", "rel") for link in found.links
+            ],
+            "verdict": _fields(self.verdict, "keep", "reason"),
+        }
+
+    def __repr__(self) -> str:
+        judged = "keep" if self.verdict.keep else self.verdict.reason
+        text = f"{len(self.text):,} characters"
+        if self.text:
+            shown = self.text.replace("\n", " ")
+            text = f"{shown[:SHOWN_CHARS]!r}{'…' if len(shown) > SHOWN_CHARS else ''}, {text}"
+        return f"<Page {self.title!r}, {self.language or 'language unknown'}, {text}, verdict: {judged}>"
+
+    def _repr_html_(self) -> str:
+        """Return the page for notebooks; everything that comes from the page is escaped."""
+        facts = {
+            "title": self.title,
+            "url": self.url,
+            "author": self.author,
+            "date": self.date,
+            "language": ", ".join(f"{share.code} {share.share:.0%}" for share in self.languages),
+            "badness": None if self.badness is None else f"{self.badness:.1f}",
+            "verdict": "keep" if self.verdict.keep else f"reject: {self.verdict.reason}",
+        }
+        head = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td>{markup.escape(str(value))}</td></tr>"
+            for name, value in facts.items()
+            if value not in (None, "")
+        )
+        rows = "".join(
+            f"<p style='margin:.2em 0;opacity:{1 if block.boilerplate < GOOD else 0.45}'>"
+            f"<code>{block.boilerplate:.2f}</code> {markup.escape(block.text)}</p>"
+            for block in self.paragraphs[:SHOWN_PARAGRAPHS]
+        )
+        more = len(self.paragraphs) - SHOWN_PARAGRAPHS
+        rest = f"<p>and {more:,} more</p>" if more > 0 else ""
+        return f"<table>{head}</table>{rows}{rest}"
 
 
-class Runs(Struct, frozen=True, array_like=True, gc=False):
-    """The runs of words of a text, by which near duplicates are known; empty unless they were asked for."""
+def read(
+    html: str | bytes,
+    *,
+    url: str | None = None,
+    language: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    charset: str | None = None,
+    mode: Mode = "balanced",
+) -> Page:
+    """Read a page as the crawler does. Any markup gives a page; faults are in its verdict.
 
-    counts: tuple[int, ...] = ()  # of each block: how many runs it has; -1 where it is not of the main text
-    hashes: bytes = b""  # 8 bytes for each run, block after block
+    Parameters
+    ----------
+    html
+        The markup: bytes as a server sent them, in an encoding that is detected; or text, for which an encoding
+        that is declared in the markup or in headers does not count.
+    url
+        The address of the page: links are relative to it.
+    language
+        Language of the corpus that the page is judged for, and that badness is measured against: "cs". Without it,
+        every language is good and badness is None.
+    headers
+        Headers of the HTTP response, such as `response.headers`.
+    charset
+        Encoding of the bytes, as a header would declare it.
+    mode
+        Paragraphs in doubt: "precision" leaves more of them out, "recall" takes more in.
+
+    Raises
+    ------
+    UsageError
+        The markup is neither str nor bytes, or the URL, the language or the mode is unknown.
+
+    Examples
+    --------
+    >>> html = "<title>Mills</title><article><p>" + "The mill turns slowly in the wind. " * 9 + "</article>"
+    >>> page = thresher.read(html, url="https://example.org/mills")
+    >>> page.title, page.language, page.author, page.date
+    ('Mills', 'en', None, None)
+    >>> page.verdict.keep, page.verdict.reason
+    (False, 'too little html')
+    """
+    if not isinstance(html, str | bytes | bytearray):
+        raise UsageError(f"html must be str or bytes, got {type(html).__name__}")
+    address = canonical(url) if url else DEFAULT_URL
+    if address is None:
+        raise UsageError(f"url must be a web address, got {url!r}; for example https://example.org/page")
+    if mode not in get_args(Mode):
+        raise UsageError(f"unknown mode {mode!r}; choose one of {', '.join(get_args(Mode))}")
+    if isinstance(html, str) and charset:
+        raise UsageError(f"charset = {charset!r} is for bytes, and html is a str; leave charset out")
+    code = language_code(language) if language else ""
+    given = {name.lower(): value for name, value in (headers or {}).items()}
+    if isinstance(html, str):
+        # The mark comes before every declaration, by the standard.
+        body = _BYTE_ORDER_MARK + html.encode("utf-8", "replace")
+        given.pop("content-encoding", None)
+    else:
+        body = bytes(html)
+    if charset:
+        given["content-type"] = f"text/html; charset={charset}"
+    given.setdefault("content-type", "text/html")
+    lines = [" ".join(f"{name}: {value}".split()) for name, value in given.items()]
+    head = "\r\n".join(["HTTP/1.1 200 OK", *lines, ""]).encode("latin-1", "replace")
+    # Dates on the page are believed as far as they lie in the past.
+    reply = Reply(address, 200, head, body, time.time(), 0.0, "")
+    found = read_reply(reply, code, ReadSettings(mode=mode))
+    return Page(found, Judge(Config(language=code)).verdict(found, reply))
 
 
-class Page(Struct, frozen=True, array_like=True, tag="page"):
-    """What a reader found in a reply."""
+def extract(
+    html: str | bytes,
+    *,
+    url: str | None = None,
+    language: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    charset: str | None = None,
+    mode: Mode = "balanced",
+) -> str | None:
+    """Return the main text of a page, None if it has none; `read` describes the parameters.
 
-    url: str
-    kind: Kind
-    fault: str = ""  # why the bytes could not be read as what they claim, or ""
-    html_bytes: int = 0  # after decompression
-    charset_declared: str = ""  # by header or, failing that, by the page itself
-    charset: str = ""  # the one used
-    title: str = ""  # of the markup; `metadata` has the one of the text
-    blocks: tuple[Block, ...] = ()
-    text: str = ""  # the main text: good blocks, one per line
-    languages: tuple[LanguageShare, ...] = ()
-    badness: float | None = None  # None: no model for the target language
-    links: tuple[Link, ...] = ()
-    raw_hash: bytes = b""  # 16 bytes, of the decompressed body
-    text_hash: bytes = b""  # 16 bytes, of the main text
-    noindex: bool = False
-    nofollow: bool = False
-    license: str = ""  # URL of a licence the page links to as its own
-    opt_out: tuple[str, ...] = ()  # "noai", "tdm-reservation", …
-    metadata: Metadata = Metadata()
-    signs: Signs = Signs()
-    runs: Runs = Runs()
+    >>> thresher.extract("<nav><a href=/>Home</a></nav><article><p>" + "The mill turns. " * 20 + "</article>")
+    'The mill turns. The mill turns. ...'
+    >>> thresher.extract("<html></html>") is None
+    True
+    """
+    page = read(html, url=url, language=language, headers=headers, charset=charset, mode=mode)
+    return page.text or None
 
 
-class Verdict(Struct, frozen=True, array_like=True, gc=False):
-    """Keep the page or not, and why not."""
-
-    keep: bool
-    reason: str = ""  # "" when kept
-    language: str = ""  # the main language of the text
-    language_share: float = 0.0  # share and bytes of the corpus's language, or of the main one
-    language_bytes: int = 0
+def _fields(record: Struct, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}

@@ -1,1 +1,1 @@
-"""Annotation: from a paragraph to sentences of words with their lemmas and parts of speech."""
+"""Annotation: split paragraphs into sentences of tokens, with lemmas and parts of speech."""

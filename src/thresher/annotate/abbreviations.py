@@ -1,4 +1,4 @@
-"""Abbreviations that keep their dot, and whether a sentence can end with them: `data/abbreviations.txt`, read."""
+"""Abbreviations that keep their dot, from `data/abbreviations.txt`, and whether a sentence can end with them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ FILE = Path(__file__).parent / "data" / "abbreviations.txt"
 
 
 class Abbreviations(NamedTuple):
-    """Abbreviations of a language in small letters, without their last dot."""
+    """Abbreviations of a language in lower case, without their last dot."""
 
-    before_more: frozenset[str]  # the sentence goes on
-    last: frozenset[str]  # the sentence may end
+    before_more: frozenset[str]  # after these, the sentence continues
+    last: frozenset[str]  # after these, the sentence may end
 
 
 @cache
 def abbreviations(language: str) -> Abbreviations:
-    """The abbreviations of a language, and those known everywhere."""
+    """Return the abbreviations of a language and the ones common to all languages."""
     everywhere, own = _table()["*"], _table().get(language, _NONE)
     last = everywhere.last | own.last
     return Abbreviations((everywhere.before_more | own.before_more) - last, last)

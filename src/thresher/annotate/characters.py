@@ -1,4 +1,4 @@
-"""Characters by what they do in a text, as parts of regular expressions."""
+"""Classes of characters by their function in a text, as parts of regular expressions."""
 
 from __future__ import annotations
 
@@ -37,61 +37,59 @@ UNSPACED = (
     + JAVANESE
 )
 
-JOINERS = "\u200c\u200d"  # what Persian and Indic words, and families of emoji, are written with
-# Signs that stand inside words: of Armenian (they ask and exclaim there), Hebrew and Mongolian.
+JOINERS = "\u200c\u200d"  # join parts of Persian and Indic words, and of composed emoji
+# Signs inside words: Armenian question and exclamation marks, Hebrew and Mongolian signs.
 _INSIDE_WORDS = "\u055a-\u055c\u055e\u055f\u05f3\u05f4\u180e"
-# Beyond the basic plane, the blocks of scripts and of letters are taken whole: little else is in them, and there a
-# class of characters must be short to be fast.
+# Beyond the basic plane, blocks of scripts are taken as a whole. They hold little else, and only short classes of
+# characters are fast there.
 _HIGH_LETTERS = "\U00010000-\U0001cfff\U0001d400-\U0001d7ff\U0001df00-\U0001efff"
 _HIGH_MARKS = "\U000e0100-\U000e01ef"  # variants of Chinese characters
-_SKIN_TONES, _TAGS = (
-    "\U0001f3fb-\U0001f3ff",
-    "\U000e0020-\U000e007f",
-)  # what follows an emoji and is part of it
+# Characters that follow an emoji and belong to it.
+_SKIN_TONES, _TAGS = "\U0001f3fb-\U0001f3ff", "\U000e0020-\U000e007f"
 
-_CONTROLS = "\x00-\x1f\x7f-\x9f\u200b\u2028\u2029"  # with the space of no width that ends a word in Khmer
-# Soft hyphens, directions of writing and byte-order marks tell how a text is laid out: they are no part of words.
+_CONTROLS = "\x00-\x1f\x7f-\x9f\u200b\u2028\u2029"  # with the zero-width space that ends a word in Khmer
+# Soft hyphens, writing directions and byte-order marks concern the layout; they are not part of words.
 _LAYOUT = "\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 _CONTROL = re.compile(f"[{_CONTROLS}]+")
-_UNSEEN = re.compile(f"[{_LAYOUT}]+")
-_STRAY = re.compile(rf"(?:^|(?<=[\s!-/:-@\[-`{{-~]))[{JOINERS}]+")  # joiners that join nothing
+_LAYOUT_RUN = re.compile(f"[{_LAYOUT}]+")
+_STRAY_JOINERS = re.compile(rf"(?:^|(?<=[\s!-/:-@\[-`{{-~]))[{JOINERS}]+")  # without a character to join
 
 
 def clean(text: str) -> str:
-    """A text without its control characters, which are spaces here, and without what tells only its layout."""
+    """Replace control characters by spaces, and remove layout characters and stray joiners."""
     if text.isprintable():
         return text
-    return _STRAY.sub("", _UNSEEN.sub("", _CONTROL.sub(" ", text)))
+    return _STRAY_JOINERS.sub("", _LAYOUT_RUN.sub("", _CONTROL.sub(" ", text)))
 
 
 @cache
 def marks() -> str:
-    """What belongs to the character before it."""
+    """Return the characters that belong to the character before them."""
     return _category("M") + _HIGH_MARKS + _SKIN_TONES + _TAGS
 
 
 @cache
 def letters() -> str:
-    """Letters of scripts that put spaces between words."""
+    """Return the letters of scripts that put spaces between words."""
     return "A-Za-z" + _spaced("L") + _HIGH_LETTERS
 
 
 @cache
 def word_characters() -> str:
-    """Letters, digits, marks and whatever else words of such scripts are made of."""
+    """Return the characters of words in such scripts: letters, digits, marks and some signs."""
     signs = _INSIDE_WORDS + JOINERS + _HIGH_MARKS
     return "0-9_" + letters() + _spaced("N") + _category("M") + signs
 
 
 @cache
 def capitals() -> str:
-    """Letters that a sentence begins with in scripts that have them."""
+    """Return capital letters, with which sentences begin in scripts that have them."""
     return "A-Z" + _category("Lu") + _category("Lt")
 
 
 @cache
 def small_letters() -> str:
-    """Letters that no sentence begins with."""
+    """Return small letters, with which no sentence begins."""
     return "a-z" + _category("Ll")
 
 
@@ -100,7 +98,7 @@ def _spaced(beginning: str) -> str:
 
 
 def _category(beginning: str, but_not: re.Pattern[str] | None = None) -> str:
-    """Characters of the basic plane whose Unicode category begins like this, as ranges; those of ASCII aside."""
+    """Return ranges of the characters of the basic plane, without ASCII, whose category begins so."""
     ranges: list[list[int]] = []
     for code, category in enumerate(_categories(), 0x80):
         if not category.startswith(beginning) or (but_not and but_not.match(chr(code))):

@@ -1,6 +1,6 @@
-"""Libraries that find the words of scripts without spaces.
+"""Segmenters: libraries that find the words of scripts without spaces.
 
-ICU knows them all, by dictionaries; for Chinese and Japanese there are libraries that know more, and come first.
+ICU has dictionaries for all of these scripts. For Chinese and Japanese, more accurate libraries come first.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ JAPANESE = HAN + HIRAGANA + KATAKANA
 
 
 class Segmenter(Struct, frozen=True):
-    """What cuts runs of some characters into words."""
+    """A library that splits runs of some characters into words: a row of `SEGMENTERS`."""
 
     characters: str
-    distributions: tuple[str, ...]  # that must be installed
+    distributions: tuple[str, ...]  # libraries that must be installed
     make: Callable[[], Cut]
 
 
@@ -65,20 +65,20 @@ SEGMENTERS: dict[str, tuple[Segmenter, ...]] = {
 
 
 def segmenter(language: str) -> Segmenter | None:
-    """The best installed segmenter for a language, or None."""
+    """Return the best segmenter that is installed for a language, or None."""
     rows = SEGMENTERS.get(language) or SEGMENTERS.get(language.partition("-")[0], ())
     return next((row for row in rows if are_installed(row.distributions)), None)
 
 
 def are_installed(distributions: Iterable[str]) -> bool:
-    """Whether libraries can be imported; each is named as it is installed."""
+    """Return whether libraries, named as they are installed, can be imported."""
     return all(find_spec(name.replace("-", "_")) for name in distributions)
 
 
 def imported_from_jieba(name: str) -> Any:
-    """A module of jieba."""
+    """Import a module of jieba without its warnings."""
     with warnings.catch_warnings():
-        # jieba asks setuptools for its files, which is deprecated, and has strings of an older Python.
+        # jieba finds its files by a deprecated function, and has strings of an older Python.
         for message in ("pkg_resources is deprecated", ".*invalid escape sequence"):
             warnings.filterwarnings("ignore", message, category=Warning)
         return import_module(name)
@@ -86,9 +86,9 @@ def imported_from_jieba(name: str) -> Any:
 
 @cache
 def jieba_tokenizer() -> Any:
-    """jieba with its own dictionary."""
+    """Return a tokenizer of jieba with its own dictionary."""
     tokenizer = imported_from_jieba("jieba").Tokenizer()
-    # jieba would load the dictionary from a file in /tmp that anybody may have put there.
+    # By default jieba loads a cached dictionary from /tmp, where any user can put another one.
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
     return tokenizer
@@ -96,7 +96,7 @@ def jieba_tokenizer() -> Any:
 
 @cache
 def fugashi_tagger() -> Any:
-    """MeCab with the dictionary unidic-lite."""
+    """Return MeCab with the dictionary unidic-lite."""
     import fugashi
     import unidic_lite
 

@@ -1,4 +1,4 @@
-"""Sentences of a paragraph, told by its tokens."""
+"""Split the tokens of a paragraph into sentences."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from thresher.annotate import characters as kinds
+from thresher.annotate import characters
 from thresher.annotate.abbreviations import abbreviations
 
 T = TypeVar("T")
 
-LONGEST = 500  # tokens of a sentence; lists and tables without full stops are cut there
-LONGEST_ORDINAL = 2  # digits: years end sentences, days and centuries do not
+LONGEST_SENTENCE = 500  # tokens; lists and tables without full stops are split there
+LONGEST_ORDINAL = 2  # digits: a year may end a sentence, days and centuries are ordinals
 
-# Signs that end a sentence whatever follows, of all scripts: a full stop that nothing else is written with.
+# Full stops of all scripts that have no other use, so that they always end a sentence.
 _FULL_STOPS = "。．｡！？؟۔।॥።፧፨။។៕༎།᠃᠉։܀܁܂߹᙮᭞᭟꓿꛳꛷꧈꧉꫰꫱꯫‼⁇⁈⁉෴๚๛\U000111c5\U00011141"
-_PERHAPS = ".!?…፡"  # and those that may stand inside a sentence
+_POSSIBLE_STOPS = ".!?…፡"  # signs that may also stand inside a sentence
 _BRACKETS = frozenset(")]}）］｝」』】〉》〕〗〙〛")
-# Quotation marks that may close, and what opens them; where one sign opens and closes, every second one closes.
+# Quotation marks that may close, each with one that opens; of a sign that does both, every second one closes.
 _PAIRS = """ "" '' ”“ ”„ ”” ’‘ ’‚ ’’ “„ ‘‚ »« «» ›‹ ‹› ＂＂ 〞〝 """
 _CLOSING: dict[str, str] = {}
 for _pair in _PAIRS.split():
     _CLOSING[_pair[0]] = _CLOSING.get(_pair[0], "") + _pair[1]
-_SMALL, _CAPITAL = re.compile(f"[{kinds.small_letters()}]"), re.compile(f"[{kinds.capitals()}]")
+_SMALL, _CAPITAL = re.compile(f"[{characters.small_letters()}]"), re.compile(f"[{characters.capitals()}]")
 _OPENING = frozenset("([{（［「『【«»‹›„“‚‘\"'¿¡–—-•*`<")
 _SMILE = re.compile("[:;]['’^o-]?[()DPp]$|[\u2600-\u27bf\U0001f300-\U0001faff]")
-_INITIALS = re.compile(rf"(?:[{kinds.capitals()}]\.)+")
+_INITIALS = re.compile(rf"(?:[{characters.capitals()}]\.)+")
 _ROMAN = re.compile("[IVXLCDM]+")
-# Languages that write "3." for "third": what follows may well be a capital, as in "am 3. Oktober".
+# Languages that write "3." for "third": a capital may follow, as in "am 3. Oktober".
 _WITH_ORDINALS = (
     "bs cnr cs da de dsb et eu fi fo gsw hr hsb hu is lb lv nb nds nn no pl se sh sk sl sq sr szl tr"
 )
@@ -38,7 +38,7 @@ _MORE_FULL_STOPS = {"el": ";;"}  # the Greek question mark, and the semicolon th
 
 
 def sentences(words: Sequence[str], language: str = "") -> list[list[str]]:
-    """The tokens of a paragraph, sentence by sentence.
+    """Return the tokens of a paragraph, sentence by sentence.
 
     >>> sentences(["Dr.", "Novák", "přišel", "3", ".", "května", ".", "Kdo", "ví", "?"], "cs")
     [['Dr.', 'Novák', 'přišel', '3', '.', 'května', '.'], ['Kdo', 'ví', '?']]
@@ -47,20 +47,20 @@ def sentences(words: Sequence[str], language: str = "") -> list[list[str]]:
 
 
 def cut(tokens: Sequence[T], places: Sequence[int]) -> list[list[T]]:
-    """Tokens, cut at places in order."""
+    """Split tokens at sorted places."""
     return [list(tokens[start:end]) for start, end in pairwise([0, *places])]
 
 
 def ends(words: Sequence[str], language: str = "") -> list[int]:
-    """For each sentence the number of tokens up to its end."""
+    """Return for each sentence the number of tokens up to its end."""
     language = language.partition("-")[0]
     full_stops = _FULL_STOPS + _MORE_FULL_STOPS.get(language, "")
-    possible = frozenset(full_stops + _PERHAPS)
+    possible = frozenset(full_stops + _POSSIBLE_STOPS)
     found, start, after = [], 0, 0
     for place in [place for place, word in enumerate(words) if word[-1] in possible]:
-        if place < after:  # looked at, with a sign before it
+        if place < after:  # already part of the end of a sentence
             continue
-        after = _with_what_closes(words, place + 1, possible)
+        after = _after_closing(words, place + 1, possible)
         if words[place][-1] in full_stops or _is_over(words, start, place, after, language):
             found += _bounded(start, after)
             start = after
@@ -68,12 +68,12 @@ def ends(words: Sequence[str], language: str = "") -> list[int]:
 
 
 def _bounded(start: int, end: int) -> list[int]:
-    """The end of a sentence, and of its parts where it is too long."""
-    return [*range(start + LONGEST, end, LONGEST), *([end] if end > start else [])]
+    """Return the end of a sentence, or the ends of its parts if it is too long."""
+    return [*range(start + LONGEST_SENTENCE, end, LONGEST_SENTENCE), *([end] if end > start else [])]
 
 
-def _with_what_closes(words: Sequence[str], after: int, possible: frozenset[str]) -> int:
-    """The place behind what goes with the sentence: brackets and quotes that close, more full stops, smiles."""
+def _after_closing(words: Sequence[str], after: int, possible: frozenset[str]) -> int:
+    """Return the place after the closing brackets, quotes, full stops and smileys that belong to a sentence."""
     while after < len(words):
         word = words[after]
         if (
@@ -88,17 +88,17 @@ def _with_what_closes(words: Sequence[str], after: int, possible: frozenset[str]
 
 
 def _closes(words: Sequence[str], place: int) -> bool:
-    """Whether a quotation mark is the second of a pair; the first may stand some sentences before."""
+    """Return whether a quotation mark is the second of a pair; the first may be some sentences before."""
     sign = words[place]
     if sign not in _CLOSING:
         return False
-    before = words[max(0, place - LONGEST) : place]  # bounded, for quotation marks without end
+    before = words[max(0, place - LONGEST_SENTENCE) : place]  # bounded, since many quotes are never closed
     opened, closed = sum(map(before.count, _CLOSING[sign])), before.count(sign)
     return opened % 2 == 1 if sign in _CLOSING[sign] else opened > closed
 
 
 def _is_over(words: Sequence[str], start: int, place: int, after: int, language: str) -> bool:
-    """Whether a sentence ends with a sign that may stand inside one as well."""
+    """Return whether a sentence ends with a sign that may also stand inside one."""
     if after == len(words):
         return True
     word = words[place]

@@ -1,13 +1,17 @@
-"""The command line: one thin command per verb. Machines get JSON on stdout, people get stderr."""
+"""The command line: one thin command per verb. JSON for machines goes to stdout, text for people to stderr."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
+import warnings
 
-try:
-    from thresher.cli import (  # noqa: F401 - each adds its commands to the app
+from thresher.cli import interrupts
+
+with interrupts.while_loading():  # the imports take half a second
+    from thresher.cli.app import app, group_commands, leave, say_warning
+    from thresher.cli.commands import (  # noqa: F401 - each module adds its commands to the app
+        configuration,
         crawling,
         experiment,
         exporting,
@@ -21,37 +25,31 @@ try:
         searching,
         seeds,
     )
-    from thresher.cli.app import DONE, FAULT, INTERRUPTED, USAGE, app, leave
-    from thresher.config import ConfigError
-except KeyboardInterrupt:  # all of it takes a moment to load
-    print("thresher: interrupted", file=sys.stderr)
-    sys.exit(130)
+    from thresher.cli.exit_codes import DONE, exit_code
+
+    group_commands()
 
 
 def main() -> None:
-    """Run the command line; any fault ends in one message and its exit code, never in a traceback."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nobody needs
+    """Run the command line; an error ends in one message and its exit code."""
+    interrupts.install()
+    warnings.showwarning = say_warning
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are never used
     try:
         app(sys.argv[1:])
-    except KeyboardInterrupt:
-        leave("interrupted", INTERRUPTED)
     except BrokenPipeError:  # `thresher export … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(DONE)
-    except ConfigError as fault:
-        leave(str(fault), USAGE)
-    except OSError as fault:
-        leave(f"{fault.filename or 'input or output'}: {fault.strerror or fault}", FAULT)
-    except _faults() as fault:
-        leave(str(fault), FAULT)
+    except (Exception, KeyboardInterrupt) as error:
+        code = exit_code(error)
+        if code is None:
+            raise
+        leave(_message(error), code)
 
 
-def _faults() -> tuple[type[Exception], ...]:
-    """Faults whose message is for the user; looked up only when something went wrong."""
-    from thresher.crawl.ending import CrawlFault
-    from thresher.engine.local import EngineFault
-    from thresher.store.corpus import CorpusError
-    from thresher.store.files import StoreError
-
-    return CrawlFault, EngineFault, CorpusError, StoreError
+def _message(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, OSError):
+        return f"{error.filename or 'input or output'}: {error.strerror or error}"
+    return str(error)

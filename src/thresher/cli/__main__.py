@@ -1,3 +1,5 @@
+"""The command line as `python -m thresher.cli`."""
+
 from thresher.cli import main
 
 main()

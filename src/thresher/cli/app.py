@@ -1,55 +1,106 @@
-"""The command line's common ground: the app that commands join, and how they speak."""
+"""The app that commands join, the groups of its help, and the output that commands share."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TextIO
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from thresher._version import __version__
 
-DONE, FAULT, USAGE, BUDGET, INTERRUPTED = 0, 1, 2, 3, 130
+
+def _shown_default(value: Any) -> str | None:
+    """Return a default for the help, or None for one that says nothing: "", False and 0."""
+    return str(value) if value else None
+
 
 app = App(
     name="thresher",
     version=__version__,
     help="Build a clean text corpus of one language from the web, with as little downloading as possible.\n\n"
     "A first look, without a network: thresher demo",
-    suppress_keyboard_interrupt=False,  # it has its own word, and code
+    default_parameter=Parameter(show_default=_shown_default),
+    suppress_keyboard_interrupt=False,  # an interrupt has its own message and exit code
 )
+
+# Commands by group, in the order of the help.
+GROUPS = {
+    "Build": ("seeds", "crawl", "status", "config", "hosts", "explain", "import", "export", "forget"),
+    "Search": (
+        *("index", "search", "freq", "collocates", "distribution", "dispersion"),
+        *("words", "ngrams", "keywords", "retrieve", "subcorpora"),
+    ),
+    "Process": ("process", "runs", "gc"),
+    "Study": ("experiment", "simulate", "sample"),
+    "Tools": ("demo", "read", "language", "toyweb"),
+}
+
+PIPE_WIDTH = 1 << 14  # columns where no terminal limits a line: nothing is cut in a pipe
 
 Directory = Annotated[Path, Parameter(help="Directory of the corpus.")]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="JSON on stdout, for machines.")]
 Many = Parameter(consume_multiple=True, negative=())
 
 
+def group_commands() -> None:
+    """Put the commands into their groups of the help, once all have joined the app."""
+    for place, (name, commands) in enumerate(GROUPS.items()):
+        group = Group(name, sort_key=place)
+        for command in commands:
+            app[command].group = (group,)
+
+
 def leave(message: str, code: int) -> NoReturn:
+    """Print a message and end with an exit code."""
     say(message)
     sys.exit(code)
 
 
 def say(message: str) -> None:
-    from thresher.terminal import harmless
+    """Print a message for people to stderr, each line with the name of the program."""
+    from thresher.cli.views.terminal import harmless
 
     for part in message.splitlines():
         print(f"thresher: {harmless(part)}", file=sys.stderr)
 
 
+def say_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning of Thresher as a message; takes the place of `warnings.showwarning`."""
+    if issubclass(category, FutureWarning):
+        say(str(message))
+    elif text := warnings.formatwarning(message, category, filename, lineno, line):
+        print(text, file=file or sys.stderr, end="")
+
+
 def print_json(value: Any) -> None:
+    """Print a value as JSON on a line of stdout."""
     sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def show(*views: Any) -> None:
+    """Print tables and texts for people to stderr; without a terminal, nothing is cut."""
     from rich.console import Console
 
-    Console(stderr=True).print(*views)
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console = Console(stderr=True, width=PIPE_WIDTH)
+    console.print(*views)
 
 
 def read_status(directory: Path) -> dict[str, Any]:
+    """Return the status of a corpus."""
     import thresher
 
     return thresher.open(directory).stats()

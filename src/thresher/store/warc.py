@@ -1,4 +1,4 @@
-"""Raw pages as WARC 1.1: every record a gzip member of its own, readable at its offset."""
+"""Raw pages as WARC 1.1; every record is a gzip member, so that it can be read at its offset."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from urllib.parse import quote
 from isal import isal_zlib
 from msgspec import Struct
 
-from thresher.page import Reply, Truncated
-from thresher.store.files import AppendFile, StoreError, adopt, numbered
-from thresher.store.shards import ALONE, Shard
+from thresher.errors import DataError
+from thresher.records import Reply, Truncated
+from thresher.store.durable_files import AppendFile, adopt, numbered
+from thresher.store.shard_layout import ALONE, Shard
 
 NAMING = re.compile(r"thresher-(\d{5,})\.warc\.gz")
-MAX_RECORD_BYTES = 1 << 30  # when reading: no gzip bomb is unpacked further
+MAX_RECORD_BYTES = 1 << 30  # unpacked bytes at which reading stops: the record is a gzip bomb
 READ_BYTES = 1 << 16
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] \d{3}(?: .*)?")
@@ -32,13 +33,13 @@ _VISIBLE_ASCII = re.compile(rb"[!-~]")
 _PLAIN = bytes([*range(0x20, 0x7F), 0x09])
 _WITHOUT_CONTROLS = bytes(0x20 if code < 0x20 or code == 0x7F else code for code in range(256))
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"  # no time, no name: the same bytes every time
-_STORED_BLOCK = 0xFFFF  # the most that one deflate block holds uncompressed
+_STORED_BLOCK = 0xFFFF  # bytes that one uncompressed deflate block can hold
 
 Kind = Literal["warcinfo", "response"]
 
 
 def file_name(number: int) -> str:
-    """The name of a file by its number.
+    """Return the name of a file by its number.
 
     >>> file_name(7)
     'thresher-00007.warc.gz'
@@ -46,12 +47,12 @@ def file_name(number: int) -> str:
     return f"thresher-{number:05d}.warc.gz"
 
 
-class WarcError(StoreError):
-    """A record cannot be read; the message names the file and the offset."""
+class WarcError(DataError):
+    """A record cannot be read."""
 
 
-class Record(Struct, frozen=True):
-    """One record of a WARC file, as this module writes them."""
+class WarcRecord(Struct, frozen=True):
+    """One record of a WARC file that this module wrote."""
 
     offset: int
     length: int  # in the file, compressed
@@ -63,7 +64,7 @@ class Record(Struct, frozen=True):
     block: bytes  # HTTP head and body
 
     def reply(self) -> Reply:
-        """The reply that was stored. How long it took is not on record: `elapsed` is 0."""
+        """Return the stored reply; its duration is not stored, so `elapsed` is 0."""
         head, _, body = self.block.partition(b"\r\n\r\n")
         status = head[9:12]
         return Reply(
@@ -79,7 +80,7 @@ class Record(Struct, frozen=True):
 
 
 class WarcWriter:
-    """The raw pages of a crawl, in files of about `max_bytes`; follows the commit protocol of `files`."""
+    """A writer of raw pages in files of about `max_bytes`; it follows the commit protocol of `durable_files`."""
 
     def __init__(
         self,
@@ -97,10 +98,10 @@ class WarcWriter:
         adopt(directory, committed, NAMING)
         files = numbered(committed, NAMING)
         self._finished = [file_name(number) for number, length in files if length is None]
-        self._full: list[AppendFile] = []  # no record is added to them, but they may not be durable yet
+        self._full: list[AppendFile] = []  # complete, but perhaps not durable yet
         growing = [(number, length) for number, length in files if length is not None]
         if len(growing) > 1:
-            raise StoreError(
+            raise DataError(
                 f"{directory}: two WARC files were committed as growing; the state is not of this corpus"
             )
         last = files[-1][0] if files else 0
@@ -112,11 +113,11 @@ class WarcWriter:
 
     @property
     def pending(self) -> int:
-        """Bytes in memory that wait for the next flush."""
+        """Number of bytes in memory that wait for the next flush."""
         return sum(file.end - file.length for file in [*self._full, self._file])
 
     def add(self, reply: Reply) -> tuple[str, int]:
-        """Add a reply; returns the file name and the offset of its record."""
+        """Add a reply, and return the file name and the offset of its record."""
         head, opaque = http_head(reply)
         fields = [
             ("WARC-Type", "response"),
@@ -151,7 +152,7 @@ class WarcWriter:
         return _member(_warc_head(fields, len(block)) + block, b"", opaque=False)
 
     def flush(self) -> None:
-        """Make all records durable. An OSError loses nothing: flush again when there is room."""
+        """Make all records durable. After an OSError nothing is lost: flush again when there is room."""
         while self._full:
             self._full[0].flush()
             self._full[0].close()
@@ -160,26 +161,26 @@ class WarcWriter:
         self._file.flush()
 
     def lengths(self) -> dict[str, int | None]:
-        """What to commit: the name of every durable file, with its length; None: it never changes."""
+        """Return the files to commit with their lengths; None stands for a file that never changes."""
         lengths: dict[str, int | None] = dict.fromkeys(self._finished)
         if self._file.length:
             lengths[self._file.path.name] = self._file.length
         return lengths
 
     def retire(self) -> None:
-        """Nothing: no WARC file is ever superseded."""
+        """Do nothing: a commit supersedes no WARC file."""
 
     def close(self) -> None:
-        """Give the files back; what was not flushed is dropped."""
+        """Close the files; records that were not flushed are dropped."""
         for file in [*self._full, self._file]:
             file.close()
 
 
 def http_head(reply: Reply) -> tuple[bytes, bool]:
-    """The head of a reply as every reader understands it, and whether the body is compressed already.
+    """Return the head of a reply in a form that all readers understand, and whether the body is compressed.
 
-    The body comes without its transfer encoding, so that header is renamed (X-Crawler-Transfer-Encoding), and
-    so is a Content-Length that is not the body's; the right one is added.
+    The body is stored without its transfer encoding, so that header is renamed to X-Crawler-Transfer-Encoding. A
+    Content-Length that differs from the length of the body is renamed as well, and the right one is added.
     """
     status_line, *lines = _header_lines(reply.headers) or [b""]
     if not _STATUS_LINE.fullmatch(status_line):
@@ -204,7 +205,7 @@ def http_head(reply: Reply) -> tuple[bytes, bool]:
 
 
 def _header_lines(headers: bytes) -> list[bytes]:
-    """Lines without control characters, continuations or blanks, on which readers disagree."""
+    """Return header lines without control characters, continuations and blank lines, on which readers disagree."""
     lines = headers.removesuffix(b"\r\n").split(b"\r\n")
     plain = headers.translate(None, _PLAIN) == b"\r\n" * headers.count(b"\r\n")
     if plain and all(lines) and b"\r\n " not in headers and b"\r\n\t" not in headers:
@@ -212,7 +213,7 @@ def _header_lines(headers: bytes) -> list[bytes]:
     cleaned: list[bytes] = []
     for line in lines:
         text = line.translate(_WITHOUT_CONTROLS).rstrip()
-        # A line of U+0085 or U+00A0 alone is blank to a reader that decodes before it looks.
+        # A line of U+0085 or U+00A0 alone is blank for readers that decode before they split lines.
         if not _VISIBLE_ASCII.search(text):
             continue
         if text.startswith(b" ") and cleaned:
@@ -239,7 +240,7 @@ def _warc_head(fields: list[tuple[str, str]], length: int) -> bytes:
 
 
 def _uri(url: str) -> str:
-    """The URL in visible ASCII, so that no part of it can pass for another header."""
+    """Return the URL in visible ASCII, so that no part of it looks like another header."""
     return quote(url, safe=_VISIBLE, errors="replace")
 
 
@@ -259,7 +260,7 @@ def _one_line(text: str) -> str:
 
 
 def _member(head: bytes, body: bytes, opaque: bool) -> bytes:
-    """A record as a gzip member; a body that is compressed already is stored as it is, at no cost."""
+    """Return a record as a gzip member; a body that is compressed already is stored without compression."""
     tail = b"\r\n\r\n"
     if not opaque:
         return isal_zlib.compress(head + body + tail, 1, wbits=31)
@@ -274,12 +275,12 @@ def _member(head: bytes, body: bytes, opaque: bool) -> bytes:
 
 
 def _stored(data: bytes, *, last: bool) -> tuple[bytes, bytes]:
-    """A deflate block (RFC 1951, 3.2.4) that holds data as they are."""
+    """Return data as an uncompressed deflate block (RFC 1951, 3.2.4)."""
     return struct.pack("<BHH", last, len(data), len(data) ^ 0xFFFF), data
 
 
 def read_record(path: Path, offset: int) -> Reply:
-    """The reply whose record stands at an offset."""
+    """Return the reply whose record begins at an offset."""
     for record in records(path, offset):
         if record.kind == "warcinfo":
             break
@@ -287,8 +288,8 @@ def read_record(path: Path, offset: int) -> Reply:
     raise WarcError(f"{path}: no reply at offset {offset}; the table and the WARC files are not of one crawl")
 
 
-def records(path: Path, start: int = 0, end: int | None = None) -> Iterator[Record]:
-    """The records of a file that this module wrote, from one offset to another (a committed length)."""
+def records(path: Path, start: int = 0, end: int | None = None) -> Iterator[WarcRecord]:
+    """Yield the records of a file that this module wrote, from one offset to another, the committed length."""
     offset = start
     for member, length in _members(path, start, end):
         try:
@@ -301,9 +302,9 @@ def records(path: Path, start: int = 0, end: int | None = None) -> Iterator[Reco
 
 
 def copy_without(path: Path, end: int, target: Path, dropped: Collection[int]) -> dict[int, int]:
-    """Write a file again without the records at some offsets; for each other record, where it was and where it is.
+    """Copy a file without the records at some offsets; return the new offset of each other record by its old one.
 
-    Of a file with no record left there is none. The new file is durable, but for its name.
+    If no record is left, there is no new file. The new file is durable, but its name is not.
     """
     places: dict[int, int] = {}
     at = 0
@@ -326,8 +327,8 @@ def copy_without(path: Path, end: int, target: Path, dropped: Collection[int]) -
     return places
 
 
-def _renamed(info: Record, new: str) -> bytes:
-    """The first record of a file, with another name in it."""
+def _renamed(info: WarcRecord, new: str) -> bytes:
+    """Return the first record of a file, with another file name in it."""
     fields = [
         ("WARC-Type", "warcinfo"),
         ("WARC-Record-ID", f"<urn:uuid:{uuid.uuid4()}>"),
@@ -340,7 +341,7 @@ def _renamed(info: Record, new: str) -> bytes:
 
 
 def _members(path: Path, start: int, end: int | None) -> Iterator[tuple[bytes, int]]:
-    """Each gzip member unpacked, and its length in the file."""
+    """Yield each gzip member unpacked, with its length in the file."""
     with path.open("rb") as file:
         file.seek(start)
         offset, data = start, b""
@@ -365,7 +366,7 @@ def _members(path: Path, start: int, end: int | None) -> Iterator[tuple[bytes, i
             offset += consumed
 
 
-def _parse(member: bytes, offset: int, length: int) -> Record:
+def _parse(member: bytes, offset: int, length: int) -> WarcRecord:
     head, blank, rest = member.partition(b"\r\n\r\n")
     version, *lines = head.decode("utf-8").split("\r\n")
     if not blank or not version.startswith("WARC/1."):
@@ -376,7 +377,7 @@ def _parse(member: bytes, offset: int, length: int) -> Record:
         raise ValueError("its length is not the one it declares")
     if fields["warc-type"] not in ("warcinfo", "response"):
         raise ValueError(f"its type is {fields['warc-type']!r}")
-    return Record(
+    return WarcRecord(
         offset=offset,
         length=length,
         kind=cast(Kind, fields["warc-type"]),

@@ -1,1 +1,1 @@
-"""Archives of other crawlers (WARC, WET, ARC), read record by record; damaged ones as far as they can be."""
+"""Readers of archives of other crawlers (WARC, WET, ARC), record by record; damaged parts are skipped."""

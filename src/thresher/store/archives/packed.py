@@ -1,4 +1,4 @@
-"""An archive's bytes unpacked, member after member; where a member is damaged, on from the next good one.
+"""Unpacking of archives, member after member; reading continues after a damaged member with the next good one.
 
 Archives are packed record by record, as members of gzip or frames of zstd or lz4, or not at all.
 """
@@ -14,20 +14,23 @@ import pyarrow as pa
 import zstandard
 from isal import isal_zlib
 
+from thresher.errors import DataError
+
 READ_BYTES = 1 << 16
-PIECE = 1 << 11  # bytes that are unpacked at a time: how far behind damage it is noticed
-PORTION = 1 << 18  # bytes that are unpacked at a time, however much a member promises
-ZSTD_PIECE = 512  # bytes: what zstd unpacks at a time cannot be bounded otherwise; these hold 16 MB at most
+PIECE = 1 << 11  # packed bytes given to a decompressor at a time: the most that is lost before damage
+PORTION = 1 << 18  # unpacked bytes taken at a time, so that a member cannot fill the memory
+ZSTD_PIECE = 512  # packed bytes at a time; zstd has no bound on its output, and these hold 16 MB at most
 ZSTD_WINDOW = 1 << 27
 MAX_DICTIONARY = 16 << 20
 MAX_LZ4_BLOCK = (4 << 20) + 4  # with its checksum; a longer one is damaged
-HISTORY = 1 << 18  # bytes that are looked at again where a member turns out to be damaged …
-STEPS_BACK, FREE_STEPS_BACK = 16, 1 << 20  # … in all no more than so many times the file, and so many besides
-# A member of which so much is unpacked, and so many times its size, is a bomb.
+HISTORY = 1 << 18  # bytes that are searched again after a damaged member
+# The bytes searched again are at most STEPS_BACK times the bytes read and FREE_STEPS_BACK more.
+STEPS_BACK, FREE_STEPS_BACK = 16, 1 << 20
+# A member that unpacks to more bytes than this, and to more times its size than this, is a bomb.
 BOMB_BYTES, BOMB_RATIO = 1 << 28, 200
-LOOKED_AT = 1 << 12  # bytes after a sign of a member that tell whether it is one
+LOOKED_AT = 1 << 12  # bytes after the magic number of a member that decide whether it is one
 
-# How a record begins; what comes after damage must begin like that.
+# The beginning of a record; a member after a damaged one must begin like that.
 BEGINS = re.compile(rb"WARC/\d\.\d+\r?\n|filedesc://|(?:https?://|dns:)[^\r\n]{1,4000} \d{1,20}\r?\n")
 
 _GZIP = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
@@ -49,41 +52,41 @@ _FAULTS: tuple[Any, ...] = (
 Dictionary = zstandard.ZstdCompressionDict
 
 
-class Damage(Exception):
-    """A member ends before its end, or is none."""
+class DamagedArchive(DataError):
+    """A member that is cut off, damaged or a bomb."""
 
 
-class Piece(NamedTuple):
+class UnpackedBytes(NamedTuple):
     """Some unpacked bytes."""
 
     data: bytes
-    member: int  # where in the file their member begins
-    first: bool  # they are the first of their member
+    member: int  # offset in the file of their member
+    first: bool  # they are the first bytes of their member
     broken: bool = False  # bytes are missing before them
 
 
-class Packed:
-    """A file read once from front to back, with its place and a short way back."""
+class PackedStream:
+    """A file that is read once from front to back, with its offset and a bounded history to step back."""
 
     def __init__(
-        self, file: BinaryIO, told: Callable[[bytes], None] = lambda _: None, offset: int = 0
+        self, file: BinaryIO, on_read: Callable[[bytes], None] = lambda _: None, offset: int = 0
     ) -> None:
         self.skipped = 0  # bytes in which no member could be read
         self._file = file
-        self._told = told
+        self._on_read = on_read
         self._window = b""
-        self._base = offset  # of the window's first byte, in the file
+        self._base = offset  # in the file, of the first byte of the window
         self._at = 0  # in the window: the next byte
         self._mark = 0  # in the window, or before it
         self._stepped_back = 0
 
     @property
     def offset(self) -> int:
-        """Where in the file the next byte is."""
+        """Offset of the next byte in the file."""
         return self._base + self._at
 
     def read(self) -> bytes:
-        """The next bytes, b"" at the end."""
+        """Return the next bytes, b"" at the end."""
         if self._at == len(self._window):
             self._load(1)
         data = self._window[self._at : self._at + PIECE]
@@ -91,21 +94,21 @@ class Packed:
         return data
 
     def unread(self, data: bytes) -> None:
-        """Give the last bytes back."""
+        """Step back over the last bytes."""
         self._at -= len(data)
 
     def peek(self, count: int) -> bytes:
-        """The next bytes, as many as asked for or as there are, without going on."""
+        """Return up to `count` next bytes without advancing."""
         if len(self._window) - self._at < count:
             self._load(count)
         return self._window[self._at : self._at + count]
 
     def mark(self) -> None:
-        """A member begins here."""
+        """Remember this place as the beginning of a member."""
         self._mark = self._at
 
     def step_back(self) -> None:
-        """Go back to just behind the mark, as far as that is still known and affordable."""
+        """Go back to the byte after the mark, as far as the history and the budget of steps allow."""
         affordable = STEPS_BACK * self.offset + FREE_STEPS_BACK - self._stepped_back
         steps = min(self._at - max(self._mark + 1, 0), affordable)
         if steps > 0:
@@ -113,12 +116,12 @@ class Packed:
             self._at -= steps
 
     def _load(self, count: int) -> None:
-        """Have so many bytes ahead, and behind what may be asked for again."""
+        """Load `count` bytes ahead, and keep the history behind."""
         keep = min(max(self._mark, self._at - HISTORY, 0), self._at)
         parts = [self._window[keep:]]
         ahead = len(self._window) - self._at
         while ahead < count and (data := self._file.read(READ_BYTES)):
-            self._told(data)
+            self._on_read(data)
             parts.append(data)
             ahead += len(data)
         self._window = b"".join(parts)
@@ -128,14 +131,14 @@ class Packed:
 
 
 Unpack = Callable[
-    [Packed], Iterator[bytes]
-]  # one member; Damage, or what its library raises, if it has no end
+    [PackedStream], Iterator[bytes]
+]  # one member; raises DamagedArchive, or an exception of its library, if it is damaged
 
 
-def unpacked(packed: Packed, dictionary: Dictionary | None = None) -> Iterator[Piece]:
-    """The pieces of all members that can be read. Each file is read to its end.
+def unpacked(packed: PackedStream, dictionary: Dictionary | None = None) -> Iterator[UnpackedBytes]:
+    """Yield the unpacked bytes of all members that can be read, to the end of the file.
 
-    Where it is not read from its beginning, the dictionary of its frames has to be told, if there is one.
+    A file that is not read from its beginning needs the dictionary of its frames, if it has one.
     """
     start = packed.peek(READ_BYTES)
     family = _family(start)
@@ -156,49 +159,49 @@ def unpacked(packed: Packed, dictionary: Dictionary | None = None) -> Iterator[P
         packed.mark()
         try:
             for data in unpack(packed):
-                yield Piece(data, begins, first, broken)
+                yield UnpackedBytes(data, begins, first, broken)
                 first = broken = False
                 size += len(data)
                 if size > max(BOMB_BYTES, BOMB_RATIO * (packed.offset - begins)):
-                    raise Damage
-        except (Damage, *_FAULTS):
+                    raise DamagedArchive
+        except (DamagedArchive, *_FAULTS):
             packed.step_back()
-            yield Piece(b"", packed.offset, False, True)
+            yield UnpackedBytes(b"", packed.offset, False, True)
             broken = members.seek_next(family)
             if not broken:
                 return
 
 
 def is_plain(start: bytes) -> bool:
-    """Whether a file that begins like that is not packed; there may be garbage before its first record."""
+    """Return whether a file with this beginning is not packed; there may be garbage before its first record."""
     if _family(start) is not None:
         return False
     return bool(BEGINS.search(start)) or not any(magic.search(start) for magic in _FAMILIES)
 
 
-def _plain(packed: Packed) -> Iterator[Piece]:
-    """A file that is not packed: one member."""
+def _plain(packed: PackedStream) -> Iterator[UnpackedBytes]:
+    """Yield the bytes of a file that is not packed, as one member."""
     first, begins = True, packed.offset
     while data := packed.read():
         packed.mark()
-        yield Piece(data, begins, first)
+        yield UnpackedBytes(data, begins, first)
         first = False
 
 
 def _family(start: bytes) -> re.Pattern[bytes] | None:
-    """The magic that a file or member begins with."""
+    """Return the magic number at the beginning of a file or member, None for others."""
     return next((magic for magic in _FAMILIES if magic.match(start)), None)
 
 
 class _Members:
-    """How the members of a file are unpacked; zstd may have a dictionary that comes first."""
+    """The decompressors of the members of a file; zstd may have a dictionary in its first frame."""
 
-    def __init__(self, packed: Packed, dictionary: Dictionary | None) -> None:
+    def __init__(self, packed: PackedStream, dictionary: Dictionary | None) -> None:
         self._packed = packed
         self._dictionary = dictionary
 
     def unpacker(self) -> Unpack | None:
-        """What unpacks the member that begins here; None if none does."""
+        """Return the decompressor of the member that begins here, None if there is no member."""
         magic = self._packed.peek(_MAGIC_BYTES)
         family = _family(magic)
         if family is _GZIP:
@@ -210,7 +213,7 @@ class _Members:
         return None
 
     def seek_next(self, family: re.Pattern[bytes] | None) -> bool:
-        """Go to the next member that begins with a record; False, at the end, if there is none."""
+        """Advance to the next member that begins with a record; return False at the end of the file."""
         magic = family or _GZIP
         while window := self._packed.peek(READ_BYTES + LOOKED_AT):
             last = len(window) < READ_BYTES + LOOKED_AT
@@ -229,12 +232,12 @@ class _Members:
         self._packed.mark()
 
     def _begins_record(self, start: bytes) -> bool:
-        """Whether a record comes out of these first bytes of a member."""
+        """Return whether the first bytes of a member unpack to the beginning of a record."""
         try:
             if start.startswith(b"\x1f\x8b"):
                 out = isal_zlib.decompressobj(wbits=31).decompress(start, LOOKED_AT)
             else:
-                return True  # four bytes are hardly there by chance, and a frame tells nothing before it is whole
+                return True  # the four bytes are rare, and an incomplete frame cannot be checked
         except _FAULTS:
             return False
         return BEGINS.match(out) is not None
@@ -244,7 +247,7 @@ class _Members:
             dict_data=self._dictionary, max_window_size=ZSTD_WINDOW
         ).decompressobj()
 
-    def _unzstded(self, packed: Packed) -> Iterator[bytes]:
+    def _unzstded(self, packed: PackedStream) -> Iterator[bytes]:
         stream = self._zstd()
         while data := packed.read():
             for at in range(0, len(data), ZSTD_PIECE):
@@ -253,20 +256,20 @@ class _Members:
                 if stream.eof:
                     packed.unread(stream.unused_data + data[at + ZSTD_PIECE :])
                     return
-        raise Damage
+        raise DamagedArchive
 
-    def _skipped(self, packed: Packed) -> Iterator[bytes]:
-        """A frame that holds no data, but may hold the dictionary of all others."""
+    def _skipped(self, packed: PackedStream) -> Iterator[bytes]:
+        """Skip a frame without data; keep the dictionary that it may hold."""
         head = packed.peek(8)
         if len(head) < 8:
-            raise Damage
+            raise DamagedArchive
         left = 8 + int.from_bytes(head[4:], "little")
         keep = head.startswith(_DICTIONARY_MAGIC) and left <= MAX_DICTIONARY
         parts: list[bytes] = []
         while left > 0:
             data = packed.read()
             if not data:
-                raise Damage
+                raise DamagedArchive
             packed.unread(data[left:])
             parts += [data[:left]] if keep else []
             left -= len(data)
@@ -276,7 +279,7 @@ class _Members:
 
 
 def leading_dictionary(file: BinaryIO) -> Dictionary | None:
-    """The dictionary that a file begins with; None if there is none, or none that could be read."""
+    """Return the dictionary at the beginning of a file, None if there is none that can be read."""
     head = file.read(8)
     size = int.from_bytes(head[4:], "little")
     if not head.startswith(_DICTIONARY_MAGIC) or size > MAX_DICTIONARY:
@@ -288,7 +291,7 @@ def leading_dictionary(file: BinaryIO) -> Dictionary | None:
 
 
 def _dictionary(data: bytes) -> bytes:
-    """A dictionary, which may itself be packed."""
+    """Return a dictionary unpacked, if it is packed."""
     if data.startswith(b"\x28\xb5\x2f\xfd"):
         return (
             zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW).stream_reader(data).read(MAX_DICTIONARY)
@@ -296,7 +299,7 @@ def _dictionary(data: bytes) -> bytes:
     return data
 
 
-def _gunzipped(packed: Packed) -> Iterator[bytes]:
+def _gunzipped(packed: PackedStream) -> Iterator[bytes]:
     stream = isal_zlib.decompressobj(wbits=31)
     while data := packed.read():
         while True:
@@ -309,47 +312,48 @@ def _gunzipped(packed: Packed) -> Iterator[bytes]:
                 return
             if not data and len(piece) < PORTION:
                 break
-    raise Damage
+    raise DamagedArchive
 
 
-def _unlz4ed(packed: Packed) -> Iterator[bytes]:
+def _unlz4ed(packed: PackedStream) -> Iterator[bytes]:
     stream = pa.CompressedInputStream(pa.PythonFile(_Frame(packed), "r"), "lz4")
     while piece := stream.read(PORTION):
         yield piece
 
 
 class _Frame(io.RawIOBase):
-    """One frame of lz4 as a file, which ends where the frame does: what unpacks it would go on."""
+    """One frame of lz4 as a file that ends with the frame; the decompressor alone would read on."""
 
-    def __init__(self, packed: Packed) -> None:
+    def __init__(self, packed: PackedStream) -> None:
         self._bytes = _lz4_frame(packed)
         self._rest = b""
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Some bytes, not always as many as asked for; b"" at the end."""
+        """Return up to `size` bytes, b"" at the end."""
         data = self._rest or next(self._bytes, b"")
         self._rest = data[size:] if size >= 0 else b""
         return data[: len(data) - len(self._rest)]
 
 
-def _lz4_frame(packed: Packed) -> Iterator[bytes]:
-    """The bytes of one frame: its head, and blocks until one of no length; how long it is stands nowhere."""
+def _lz4_frame(packed: PackedStream) -> Iterator[bytes]:
+    """Yield the bytes of one frame: its head, and blocks up to an empty one, since no length is given."""
     head = _exactly(packed, 6)
     yield head
     flags = head[4]
     yield _exactly(packed, 1 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0))
     while True:
-        told = _exactly(packed, 4)
-        yield told
-        size = int.from_bytes(told, "little")
+        length = _exactly(packed, 4)
+        yield length
+        size = int.from_bytes(length, "little")
         if not size:
             break
         left = (size & 0x7FFFFFFF) + (4 if flags & 0x10 else 0)
         if left > MAX_LZ4_BLOCK:
-            raise Damage
+            raise DamagedArchive
         while left > 0:
             data = _exactly(packed, min(left, PIECE))
             yield data
@@ -358,13 +362,13 @@ def _lz4_frame(packed: Packed) -> Iterator[bytes]:
         yield _exactly(packed, 4)
 
 
-def _exactly(packed: Packed, count: int) -> bytes:
-    """The next bytes; Damage if there are no more so many."""
+def _exactly(packed: PackedStream, count: int) -> bytes:
+    """Return exactly `count` bytes; raise DamagedArchive if the file has fewer."""
     data = b""
     while len(data) < count:
         more = packed.read()
         if not more:
-            raise Damage
+            raise DamagedArchive
         packed.unread(more[count - len(data) :])
         data += more[: count - len(data)]
     return data

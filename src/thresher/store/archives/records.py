@@ -1,4 +1,4 @@
-"""The records of WARC and ARC files, whoever wrote them; what is damaged is cut or skipped, and counted."""
+"""Parser of WARC and ARC files of any writer; damaged records are cut or skipped, and counted."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import BinaryIO, NamedTuple
 
 from msgspec import Struct
 
-from thresher.store.archives.packed import READ_BYTES, Dictionary, Packed, is_plain, unpacked
-from thresher.store.archives.stream import Stream
+from thresher.store.archives.packed import READ_BYTES, Dictionary, PackedStream, is_plain, unpacked
+from thresher.store.archives.stream import ArchiveStream
 
-MAX_HEAD = 1 << 16  # bytes of a record's head
+MAX_HEAD = 1 << 16  # bytes of the head of a record
 _VERSION_BYTES = len("WARC/")
-STRIDE = 1 << 20  # bytes that are looked through at a time
-LONGEST_LINE = 1 << 12  # what a head at the border of two strides may have before it
+STRIDE = 1 << 20  # bytes that are searched at a time
+LONGEST_LINE = 1 << 12  # bytes by which strides overlap, so that no head is missed between them
 
 _VERSION = re.compile(rb"WARC/(\d\.\d+)[ \t]*\r?\n")
-# A head behind a line that was cut off, as by a writer that was killed, is known by the field that follows it.
+# A head after a line that was cut off, as by a killed writer, is recognised by the field that follows it.
 _GLUED = rb"WARC/\d\.\d+[ \t]*\r?\n(?=(?i:warc-|content-))"
-# In a head, what comes behind a blank or a colon is the value of a field.
+# In a head, a version after a blank or a colon is part of the value of a field.
 _HEAD_END = re.compile(
     rb"\r?\n[ \t]*\r?\n|\n(?P<next>WARC/\d\.\d+[ \t]*\r?\n)|(?<![ \t:])(?P<glued>%b)" % _GLUED
 )
@@ -28,70 +28,72 @@ _ARC_ADDRESS = re.compile(rb"[\dA-Fa-f.:]{3,45}")
 _ARC_DATE = re.compile(rb"\d{8,20}")
 _NEXT_WARC = re.compile(rb"(?<=\n)WARC/\d\.\d+[ \t]*\r?\n|%b" % _GLUED)
 _NEXT_ARC = re.compile(rb"(?<=\n)(?:https?|ftp|dns|filedesc):[^\r\n]{1,4000}\d\r?\n")
-# What stands behind the URL in the head of an ARC record; such a head may be glued to a line, too.
+# The part of the head of an ARC record after its URL; such a head may follow a line that was cut off.
 _ARC_TAIL = re.compile(rb" [\dA-Fa-f.:]{3,45} \d{8,20} [^\r\n]{0,300}\d\r?\n")
 _ARC_URL = re.compile(rb"(?:https?|ftp|dns|filedesc):[^\s\"<>]{1,4000}\Z")
 _LONGEST_URL = 4_000
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _LINE_ENDS = re.compile(rb"[\r\n]+")
-_WARC_END, _ARC_END = re.compile(rb"\r?\n\r?\n"), re.compile(rb"\r?\n")  # what is written behind a block
+_WARC_END, _ARC_END = re.compile(rb"\r?\n\r?\n"), re.compile(rb"\r?\n")  # line ends after a block
 
 
-class Record(Struct, frozen=True):
+class ArchiveRecord(Struct, frozen=True):
     """One record of an archive."""
 
     number: int  # from 1
-    offset: int  # in the file: of the record, or of the packed member that it lies in
-    kind: str  # WARC-Type, in small letters; of ARC files, "arc"
-    fields: dict[str, str]  # by names in small letters
+    offset: int  # in the file, of the record or of its packed member
+    kind: str  # WARC-Type in lower case, or "arc"
+    fields: dict[str, str]  # by name in lower case
     block: bytes
-    cut: bool  # the block is not all that the record has, or had
+    cut: bool  # a part of the block is missing
 
     def field(self, name: str) -> str:
-        """A field's value, "" if there is none."""
+        """Return the value of a field, "" if there is none."""
         return self.fields.get(name, "")
 
 
-class Counts(Struct):
-    """What was found in an archive."""
+class ArchiveCounts(Struct):
+    """Counts of records and of damage in an archive."""
 
     records: int = 0
-    damaged: int = 0  # records that are cut off, or whose heads make no sense
-    bytes_skipped: int = (
-        0  # in which no record could be read: packed ones of damaged members, unpacked ones else
-    )
+    damaged: int = 0  # records that are cut off or have no valid head
+    # Bytes without a readable record: packed ones of damaged members, unpacked ones of others.
+    bytes_skipped: int = 0
 
 
 def records(
     file: BinaryIO,
     limit: int,
-    counts: Counts | None = None,
-    told: Callable[[bytes], None] = lambda _: None,
+    counts: ArchiveCounts | None = None,
+    on_read: Callable[[bytes], None] = lambda _: None,
     offset: int = 0,
     dictionary: Dictionary | None = None,
-) -> Iterator[Record]:
-    """The records of a file from an offset on. Of a block no more than `limit` bytes are kept.
+) -> Iterator[ArchiveRecord]:
+    """Yield the records of a file from an offset on, with at most `limit` bytes of each block.
 
-    `told` gets all bytes of the file as they are read, and `counts` is right whenever a record comes. The
-    `dictionary` is that of the frames of a file that is not read from its beginning.
+    `counts` is updated before each record is yielded, and `on_read` is called with the bytes of the file as they
+    are read. A file that is not read from its beginning needs the `dictionary` of its frames, if it has one.
     """
-    source = Packed(file, told, offset)
-    return _Archive(source, limit, counts or Counts(), dictionary).records()
+    source = PackedStream(file, on_read, offset)
+    return _Archive(source, limit, counts or ArchiveCounts(), dictionary).records()
 
 
 class _Archive:
-    """An archive at work."""
+    """The state of the parser of one archive."""
 
-    def __init__(self, source: Packed, limit: int, counts: Counts, dictionary: Dictionary | None) -> None:
+    def __init__(
+        self, source: PackedStream, limit: int, counts: ArchiveCounts, dictionary: Dictionary | None
+    ) -> None:
         self._source = source
         plain = is_plain(source.peek(READ_BYTES))
-        self._stream = Stream(unpacked(source, dictionary), packed=not plain)
+        self._stream = ArchiveStream(unpacked(source, dictionary), packed=not plain)
         self._limit = limit
         self._counts = counts
         self._garbage = 0  # unpacked bytes
-        self._next = _NEXT_WARC  # how the next record is looked for where there should be one and is none
+        self._next = _NEXT_WARC  # pattern of the next record, where one is missing
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[ArchiveRecord]:
+        """Yield the records."""
         stream = self._stream
         while True:
             self._pass_line_ends()
@@ -109,7 +111,7 @@ class _Archive:
             self._counts.damaged += cut
             self._count_skipped()
             kind = fields.get("warc-type", "").lower() if self._next is _NEXT_WARC else "arc"
-            yield Record(
+            yield ArchiveRecord(
                 self._counts.records, offset, kind, fields, block, cut or len(block) < int(fields[LENGTH])
             )
         self._count_skipped()
@@ -123,7 +125,7 @@ class _Archive:
             stream.drop(ends.end())
 
     def _head(self) -> dict[str, str] | None:
-        """The fields of the record that begins here; None if none does, and then at least a byte is passed."""
+        """Return the fields of the record that begins here; if there is none, skip a byte and return None."""
         stream = self._stream
         stream.fill(16)
         if _VERSION.match(stream.window):
@@ -148,7 +150,7 @@ class _Archive:
         fields = _fields(bytes(stream.window[: blank.start()])) if blank and ends else {}
         if blank is None or not _DIGITS.fullmatch(fields.get(LENGTH, "")):
             self._counts.damaged += 1
-            stream.drop(_VERSION_BYTES)  # so that it is not found again
+            stream.drop(_VERSION_BYTES)  # the search must not find this head again
             self._garbage += _VERSION_BYTES
             return None
         stream.drop(blank.end())
@@ -171,7 +173,7 @@ class _Archive:
         }
 
     def _block(self, fields: dict[str, str]) -> tuple[bytes, bool]:
-        """The block of a record, no more than the limit, and whether it was cut off; the stream is behind it."""
+        """Return the block of a record up to the limit and whether it was cut off, and advance after the block."""
         stream = self._stream
         length = int(fields[LENGTH])
         if length > self._limit + STRIDE:
@@ -182,7 +184,7 @@ class _Archive:
         if border is not None:
             have = border
         elif not whole or not self._ends_well(length):
-            # A little further than the block, for a head may lie across its end.
+            # Search a little further than the block, since a head may lie across its end.
             have = min(self._next_head(have + LONGEST_LINE, have), have)
             whole = whole and self._is_closed(length)
         block = bytes(stream.window[: min(have, self._limit)])
@@ -190,7 +192,7 @@ class _Archive:
         return block, have < length or not whole
 
     def _long_block(self, length: int) -> tuple[bytes, bool]:
-        """The beginning of a block that is longer than anybody wants; the rest is passed, but no head in it."""
+        """Return the beginning of a block over the limit; skip the rest up to the head of another record."""
         stream = self._stream
         block = b""
         passed = 0
@@ -198,7 +200,7 @@ class _Archive:
             size = STRIDE if passed else max(self._limit, STRIDE)
             have = min(stream.fill(min(size, length - passed) + LONGEST_LINE), length - passed)
             border = self._border(have)
-            # A little further than this stride, for a head may lie across its end.
+            # Search a little further than this stride, since a head may lie across its end.
             end = min(self._next_head(have + LONGEST_LINE, have), have) if border is None else border
             if not passed:
                 block = bytes(stream.window[: min(end, self._limit)])
@@ -209,7 +211,7 @@ class _Archive:
         return block, False
 
     def _border(self, end: int) -> int | None:
-        """Where before `end` a packed member begins with the head of a record: no record reaches into that."""
+        """Return the place before `end` of a packed member that begins with a head: no record reaches over it."""
         for start in self._stream.starts(end):
             self._stream.fill(start + 2 * LONGEST_LINE)
             if _VERSION.match(self._stream.window, start) or _arc_line(self._stream.window, start):
@@ -217,7 +219,7 @@ class _Archive:
         return None
 
     def _ends_well(self, length: int) -> bool:
-        """Whether line ends, and then a head or the end, come after a block of that length."""
+        """Return whether line ends, and then a head or the end, follow a block of that length."""
         stream = self._stream
         if stream.fill(length + 2 * LONGEST_LINE) == length:
             return True
@@ -226,12 +228,12 @@ class _Archive:
         return not rest or bool(_VERSION.match(rest) if self._next is _NEXT_WARC else _arc_line(rest))
 
     def _is_closed(self, length: int) -> bool:
-        """Whether what is written behind a block comes after one of that length, and be it before garbage."""
+        """Return whether the line ends of a record follow a block of that length, even if garbage follows them."""
         closed = _WARC_END if self._next is _NEXT_WARC else _ARC_END
         return closed.match(self._stream.window, length) is not None
 
     def _next_head(self, end: int, otherwise: int) -> int:
-        """Where before `end`, in a block of a length that may be wrong, the next record begins."""
+        """Return the place before `end` of the next head, in a block whose declared length may be wrong."""
         window = self._stream.window
         if self._next is _NEXT_ARC:
             return min(self._next_arc(end, otherwise), _glued_arc(window, end, otherwise))
@@ -246,7 +248,7 @@ class _Archive:
         return next((start for start in heads if _arc_line(window, start)), otherwise)
 
     def _find_next(self) -> None:
-        """Go on to where a record may begin."""
+        """Advance to the next place at which a record may begin."""
         stream = self._stream
         while True:
             size = stream.fill(STRIDE)
@@ -279,7 +281,7 @@ class _ArcLine(NamedTuple):
 
 
 def _glued_arc(window: bytearray, end: int, otherwise: int) -> int:
-    """Where before `end` the head of an ARC record begins behind a line that was cut off."""
+    """Return the place before `end` of the head of an ARC record after a line that was cut off."""
     for tail in _ARC_TAIL.finditer(window, 0, end):
         start = max(tail.start() - _LONGEST_URL, 0)
         url = _ARC_URL.search(bytes(window[start : tail.start()]))
@@ -289,11 +291,11 @@ def _glued_arc(window: bytearray, end: int, otherwise: int) -> int:
 
 
 def _arc_line(window: bytes | bytearray, at: int = 0) -> _ArcLine | None:
-    """The head of an ARC record, if one begins here.
+    r"""Return the head of an ARC record, None if none begins here.
 
-    URL, address, date, type and length; in the second version five more before the length. URLs may have spaces.
+    It has URL, address, date, type and length, in version 2 five more before the length. URLs may hold spaces.
 
-    >>> _arc_line(b"http://a/b c 192.0.2.7 20260301000000 text/html 12\\n")
+    >>> _arc_line(b"http://a/b c 192.0.2.7 20260301000000 text/html 12\n")
     _ArcLine(url='http://a/b c', address='192.0.2.7', date='20260301000000', mime='text/html', length='12', size=51)
     """
     line = _ARC_LINE.match(window, at)
@@ -309,7 +311,7 @@ def _arc_line(window: bytes | bytearray, at: int = 0) -> _ArcLine | None:
                 words[place + 1],
                 words[-1],
             ]
-            if len(words) == place + 2:  # without a type
+            if len(words) == place + 2:  # no type
                 known[3] = b""
             url, address, date, mime, length = map(_text, known)
             return _ArcLine(url, address, date, mime, length, line.end() - at)
@@ -317,7 +319,7 @@ def _arc_line(window: bytes | bytearray, at: int = 0) -> _ArcLine | None:
 
 
 def _fields(head: bytes) -> dict[str, str]:
-    """The named fields of a head; of several with one name the first, and lines that go on are put together."""
+    """Return the fields of a head, with continued lines joined; the first field of a name counts."""
     found: dict[str, str] = {}
     name = ""
     for line in re.split(r"\r?\n", _text(head))[1:]:
@@ -334,7 +336,7 @@ def _fields(head: bytes) -> dict[str, str]:
 
 
 def _text(data: bytes) -> str:
-    """UTF-8, as the standard wants it, or else Latin-1: any bytes are text."""
+    """Return bytes decoded as UTF-8, as the standard says, or otherwise as Latin-1."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The unpacked bytes of an archive as its parser goes through them: a window that moves on."""
+"""A moving window on the unpacked bytes of an archive, for its parser."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple
 
-from thresher.store.archives.packed import Piece
+from thresher.store.archives.packed import UnpackedBytes
 
-FORGOTTEN = 1_000  # members behind the window that are forgotten together
+FORGOTTEN = 1_000  # members behind the window that are dropped together
 
 
 class _Member(NamedTuple):
@@ -16,22 +16,22 @@ class _Member(NamedTuple):
     offset: int  # in the file
 
 
-class Stream:
-    """A window on unpacked bytes. It never spans a break, where bytes are missing: `cross` goes on behind it."""
+class ArchiveStream:
+    """A window on unpacked bytes. It never spans a break, where bytes are missing; `cross` continues after it."""
 
-    def __init__(self, pieces: Iterator[Piece], *, packed: bool) -> None:
+    def __init__(self, pieces: Iterator[UnpackedBytes], *, packed: bool) -> None:
         self.window = bytearray()
         self._pieces = pieces
         self._packed = packed
         self._position = 0  # of the window's first byte among the unpacked ones
         self._members: list[_Member] = []
-        self._here = 0  # which of them the window begins in
-        self._beyond: Piece | None = None  # comes after a break
+        self._here = 0  # index of the member in which the window begins
+        self._beyond: UnpackedBytes | None = None  # comes after a break
         self._first = 0  # offset of the first member
 
     @property
     def offset(self) -> int:
-        """Where in the file to begin to read in order to come to the window's first byte."""
+        """Offset in the file from which reading leads to the first byte of the window."""
         members = self._members
         while self._here + 1 < len(members) and members[self._here + 1].position <= self._position:
             self._here += 1
@@ -43,7 +43,7 @@ class Stream:
         return members[self._here].offset if members else 0
 
     def fill(self, size: int) -> int:
-        """Make the window that large, or as large as it can be before a break or the end; returns its size."""
+        """Fill the window up to `size` bytes, a break or the end, and return its size."""
         while len(self.window) < size and self._beyond is None:
             piece = next(self._pieces, None)
             if piece is None:
@@ -55,13 +55,13 @@ class Stream:
         return len(self.window)
 
     def drop(self, count: int) -> None:
-        """Go on by so many bytes of the window."""
+        """Advance the window by `count` bytes."""
         count = min(count, len(self.window))
         del self.window[:count]
         self._position += count
 
     def cross(self) -> bool:
-        """Go on behind a break, without what is left of the window; False if there is none: the end."""
+        """Drop the window and continue after a break; return False at the end of the file."""
         self.drop(len(self.window))
         if self._beyond is None:
             return False
@@ -71,7 +71,7 @@ class Stream:
         return True
 
     def starts(self, end: int) -> Iterator[int]:
-        """Where in the first `end` bytes of the window members begin."""
+        """Yield the places in the first `end` bytes of the window at which members begin."""
         _ = self.offset
         for place in count(self._here):
             if place >= len(self._members):
@@ -82,7 +82,7 @@ class Stream:
             if start >= 0:
                 yield start
 
-    def _append(self, piece: Piece) -> None:
+    def _append(self, piece: UnpackedBytes) -> None:
         if piece.first:
             if not self._members:
                 self._first = piece.member

@@ -1,0 +1,1 @@
+"""Benchmarks of crawling: the whole job, fetching, the frontier, shards."""

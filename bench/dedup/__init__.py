@@ -1,0 +1,1 @@
+"""Benchmarks of near-duplicate detection."""

@@ -1,0 +1,1 @@
+"""Benchmarks of reading: text, languages, encodings, spam signals, hostile pages."""

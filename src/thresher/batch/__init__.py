@@ -1,1 +1,0 @@
-"""Batch: versioned steps over a corpus, of which only what changed is run again."""

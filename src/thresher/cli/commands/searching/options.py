@@ -1,0 +1,162 @@
+"""Options and output that the query commands share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from cyclopts import Parameter
+
+from thresher.cli.app import Many, app, say, show
+from thresher.errors import UsageError
+from thresher.wording import counted
+
+if TYPE_CHECKING:
+    from thresher.corpus import Corpus
+    from thresher.search.analysis import ResultTable
+    from thresher.search.hits import Search
+
+SHOWN_ROWS = 50  # rows of a table on the terminal
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def command(function: Command) -> Command:
+    """Add a command of this package to the app. Its help is plain text: other formats would take <s> for markup."""
+    app.command(function, group="Search", help_format="plaintext")
+    return function
+
+
+Flag = Annotated[bool, Parameter(negative=())]
+Query = Annotated[list[str], Parameter(negative=(), help="Query in CQL, or plain words.")]
+WindowText = Annotated[
+    str,
+    Parameter(
+        allow_leading_hyphen=True,
+        help="Tokens around the hit, as -3,3, or a structure, as s; -5,5 if left out.",
+    ),
+]
+Attribute = Annotated[str, Parameter(help="Attribute of tokens: word, lc, lemma, pos …")]
+Minimum = Annotated[int | None, Parameter(help="Smallest frequency of a row.")]
+Limit = Annotated[int | None, Parameter(help="Largest number of rows.")]
+Within = Annotated[str, Parameter(help="Name of a subcorpus; see thresher subcorpora.")]
+Meta = Annotated[
+    list[str] | None, Many, Parameter(help="Attributes of structures to show: doc_url, doc_year …")
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class MatchOptions:
+    """Options for the evaluation of a query."""
+
+    strategy: Annotated[
+        Literal["standard", "shortest", "longest", "traditional"],
+        Parameter(help="How overlapping matches are selected, as in CQP."),
+    ] = "standard"
+    any_case: Annotated[Flag, Parameter(help="Ignore the case of all strings, as if each had %c.")] = False
+    within: Within = ""
+    seconds: Annotated[float, Parameter(help="Time limit of the search.")] = 60.0
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class OutputOptions:
+    """Options for the output of a result."""
+
+    output: Annotated[
+        Path | None,
+        Parameter(name=["--output", "-o"], help="File for the result; .csv, .jsonl or .parquet."),
+    ] = None
+    format: Annotated[
+        Literal["csv", "jsonl", "parquet"] | None,
+        Parameter(help="Format of the file, or of the result on stdout."),
+    ] = None
+    json: Annotated[bool, Parameter(name="--json", negative=(), help="JSON on stdout, for machines.")] = False
+
+    @property
+    def is_for_people(self) -> bool:
+        """True if the result is shown on the terminal."""
+        return not (self.json or self.output or self.format)
+
+
+DEFAULT_MATCHING = MatchOptions()
+DEFAULT_OUTPUT = OutputOptions()
+
+
+def open_corpus(directory: Path) -> Corpus:
+    """Open a corpus that has an index; a note on stderr says if the index lacks documents."""
+    import thresher
+    from thresher.search.index.coverage import shortfall
+
+    corpus = thresher.open(directory)
+    _ = corpus.index_reader  # a missing index is reported before anything else
+    if lacking := shortfall(directory):
+        say(str(lacking))
+    return corpus
+
+
+def open_search(directory: Path, query: list[str] | None, matching: MatchOptions) -> Search:
+    """Open a corpus and start a search in it."""
+    if not query or not " ".join(query).strip():
+        raise UsageError("""a query is missing; for example: thresher search DIR '[lemma="go"]'""")
+    return open_corpus(directory).search(
+        " ".join(query), strategy=matching.strategy, any_case=matching.any_case,
+        within=matching.within or None, seconds=matching.seconds,
+    )  # fmt: skip
+
+
+def window_of(text: str) -> tuple[int, int] | str:
+    """Return a window from its text: two numbers, or a structure.
+
+    >>> window_of("-3,3"), window_of("s"), window_of("")
+    ((-3, 3), 's', (-5, 5))
+    """
+    if not text:
+        return -5, 5
+    try:
+        first, _, last = text.partition(",")
+        return int(first), int(last or first)
+    except ValueError:
+        return text
+
+
+def given(**options: int | None) -> dict[str, Any]:
+    """Return the options that were given; the others keep the defaults of the analysis."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def hint_at_files() -> None:
+    """Say how a result gets into a file or a pipe, if one is given but tables for people go to the terminal."""
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        say("this is for the terminal only; for a file or a pipe, add -o FILE, --format csv or --json")
+
+
+def publish(table: ResultTable, to: OutputOptions, if_empty: str = "nothing found") -> None:
+    """Write a table to a file, to stdout for machines, or to the terminal, where one without rows is a message."""
+    if to.is_for_people:
+        from thresher.cli.views.search import units, view
+
+        if table.rows.num_rows:
+            show(units(table) if "text" in table.columns else view(table, SHOWN_ROWS))
+        else:
+            say(if_empty)
+        hint_at_files()
+    else:
+        write(table, to)
+    if table.stopped:
+        say(table.stopped)
+
+
+def write(table: ResultTable, to: OutputOptions) -> None:
+    """Write a table to a file, or to stdout for machines."""
+    from thresher.search.analysis.export import write as write_table
+
+    if to.output:
+        write_table(table, to.output, to.format or to.output.suffix.lstrip("."), spreadsheet=True)
+        say(f"{counted(table.rows.num_rows, 'row')} written to {to.output}")
+    else:
+        write_table(table, sys.stdout.buffer, to.format or "jsonl")
+        sys.stdout.buffer.flush()

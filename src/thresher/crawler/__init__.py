@@ -1,0 +1,1 @@
+"""The crawl: frontier, policy, fetching, manners, storage, shards, and the loop that connects them."""

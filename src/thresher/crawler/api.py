@@ -1,0 +1,234 @@
+"""The function behind `thresher crawl`: start a crawl, or continue one."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import resource
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from thresher import config as configuration
+from thresher._version import __version__
+from thresher.config import Config, parse_address
+from thresher.crawler.crawl_state import CrawlState
+from thresher.crawler.engine import Crawl
+from thresher.crawler.fetching.fetcher import MAX_RESERVED_FILES
+from thresher.crawler.frontier.url_scope import UrlScope
+from thresher.crawler.prepare import Settings, prepare
+from thresher.crawler.seeds import Seeds, gather, known_seeds
+from thresher.crawler.shards.coordinator import Coordinator
+from thresher.crawler.stop_reasons import Ending
+from thresher.errors import CrawlError, UsageError
+from thresher.reader.language.codes import language_code
+from thresher.store.corpus_files import upgrade
+from thresher.store.durable_files import locked
+from thresher.workers import registry
+from thresher.workers.protocol import Engine
+
+__all__ = ["crawl", "fault_of_disk", "language_code", "parse_address", "raise_file_limit"]
+
+_log = logging.getLogger(__name__)
+
+NO_SEED = "no seed is in scope: look at [scope] in corpus.toml, --tld and the seeds"
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+INTERRUPTED = 130  # exit code of a process that stops at once
+
+
+def crawl(
+    directory: str | Path,
+    language: str = "",
+    seeds: Iterable[str] = (),
+    *,
+    settings: Settings | None = None,
+    connect_to: str = "",
+    engine: str = "local",
+    progress: Callable[[dict[str, Any]], None] = lambda _: None,
+    complain: Callable[[str], None] = lambda _: None,
+) -> Ending:
+    """Crawl into a directory until the crawl ends; start a new crawl, or continue where the last one stopped.
+
+    Parameters
+    ----------
+    directory
+        The corpus; it is made if it does not exist.
+    language
+        Code of the language; of an existing corpus it may be left out.
+    seeds
+        URLs to start from, or files with one URL per line.
+    settings
+        Tables of corpus.toml, which are written there: {"budget": {"max_pages": 1000}}.
+    connect_to
+        ADDR:PORT that every connection goes to. It is remembered; "none" leads such a corpus to the web.
+    engine
+        Where the shards of a crawl run that has any: "local", "ray", "ray:HOST:PORT".
+    progress
+        Is called with the status after each commit.
+    complain
+        Is called with each remark for the user, such as a seed that is not a URL.
+
+    >>> crawl("czech", "cs", ["https://example.cz/"], settings={"polite": {"contact": "me@example.org"}})
+    ... # doctest: +SKIP
+    Ending(reason='done')
+    """
+    registry.check(engine)
+    directory = Path(directory)
+    gathered = gather(seeds) if (seeds := list(seeds)) else Seeds(())
+    for complaint in gathered.complaints:
+        complain(complaint)
+    config = prepare(directory, language, gathered, settings or {}, connect_to=connect_to, engine=engine)
+    if address := config.fetch.fixed_address:
+        remembered = "" if connect_to else ", as before; --connect-to none would go to the web"
+        complain(f"every connection goes to {address}, in plain HTTP, private addresses included{remembered}")
+    _log.info(
+        "thresher %s crawls %s in %r, policy %s", __version__, directory, config.language, config.policy.name
+    )
+    try:
+        upgrade(directory)
+        with _signal_handlers_restored():
+            ending = _crawl(directory, config, gathered, engine, progress)
+    except OSError as fault:
+        raise fault_of_disk(directory, fault) from fault
+    _log.info("the crawl ended: %s %s", ending.reason, ending.detail)
+    return ending
+
+
+def _crawl(
+    directory: Path,
+    config: Config,
+    seeds: Seeds,
+    engine: str,
+    progress: Callable[[dict[str, Any]], None],
+) -> Ending:
+    if config.shards.count:
+        return _crawl_shards(directory, config, engine, progress)
+    raise_file_limit(config.fetch.connections)
+    return uvloop.run(_run(directory, config, seeds, progress))
+
+
+def fault_of_disk(directory: Path, fault: OSError) -> CrawlError:
+    """Return the error of a crawl for an error of its disk, with the fix."""
+    if scratch := _scratch_at_fault(directory, fault):
+        return CrawlError(
+            f"the folder {scratch} on {socket.gethostname()}, in which shards are to work, cannot be used: "
+            f"{fault.strerror}. Give one that can be written to on every machine with --scratch, or none with "
+            f'--scratch "". Everything reported so far is safe'
+        )
+    if fault.errno in DISK_FULL:
+        return CrawlError(
+            f"disk_full: no space left for {directory}. Everything reported so far is safe; "
+            f"make room and continue with: thresher crawl {directory}"
+        )
+    return CrawlError(f"{directory}: {fault}. Everything reported so far is safe")
+
+
+def _scratch_at_fault(directory: Path, fault: OSError) -> str:
+    """Return the scratch folder of a corpus's shards if the error happened there, otherwise ""."""
+    scratch = configuration.load(directory).shards.scratch if (directory / "corpus.toml").exists() else ""
+    if not scratch or not fault.filename:
+        return ""
+    where, folder = Path(os.fsdecode(fault.filename)).absolute(), Path(scratch)
+    is_above = where in folder.parents and where not in directory.absolute().parents
+    return scratch if folder == where or folder in where.parents or is_above else ""
+
+
+def _crawl_shards(
+    directory: Path,
+    config: Config,
+    engine: str,
+    progress: Callable[[dict[str, Any]], None],
+) -> Ending:
+    scope = UrlScope(config.scope)
+    if not any(scope.admits(url, None) for url in known_seeds(directory)):
+        raise UsageError(NO_SEED)
+    with locked(directory), closing(registry.engine(engine)) as place:
+        return uvloop.run(_lead(directory, config, place, progress))
+
+
+async def _lead(
+    directory: Path,
+    config: Config,
+    engine: Engine,
+    progress: Callable[[dict[str, Any]], None],
+) -> Ending:
+    coordinator = Coordinator(
+        directory, config, engine, connect_to=config.fetch.fixed_address, progress=progress
+    )
+    _stop_on_signals(coordinator.stop)
+    return await coordinator.run()
+
+
+async def _run(
+    directory: Path,
+    config: Config,
+    seeds: Seeds,
+    progress: Callable[[dict[str, Any]], None],
+) -> Ending:
+    address = config.fetch.fixed_address
+    connect_to = parse_address(address) if address else None
+    with closing(CrawlState(directory, config)) as state:
+        async with Crawl(state, connect_to=connect_to, progress=progress) as crawl:
+            _stop_on_signals(crawl.stop)
+            # Without a URL seen, a crawl before was killed before its first commit: all its seeds are queued again.
+            crawl.seed(seeds.urls if state.seen.count else known_seeds(directory))
+            if not state.seen.count:
+                raise UsageError(NO_SEED)
+            crawl.commit()
+            return await crawl.run()
+
+
+def raise_file_limit(connections: int) -> None:
+    """Raise the limit on open files to the need of the connections, as far as the system allows.
+
+    Beyond its limit, fewer connections are opened.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + MAX_RESERVED_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+@contextmanager
+def _signal_handlers_restored() -> Iterator[None]:
+    """Restore signal handlers at the end: uvloop leaves its own, which ignore signals after the loop is closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def _stop_on_signals(end: Callable[[], None]) -> None:
+    """Commit and stop on the first signal; stop at once on the second, since commits are safe.
+
+    Python handles signals in the main thread alone, so in others there is nothing to do.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(INTERRUPTED)
+        asked = True
+        end()
+
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop)

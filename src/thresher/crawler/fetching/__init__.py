@@ -1,0 +1,1 @@
+"""HTTP, DNS and the polite way to fetch a page."""

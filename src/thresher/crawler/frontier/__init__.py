@@ -1,0 +1,1 @@
+"""The queues of a crawl: which URL is next."""

@@ -1,0 +1,1 @@
+"""Policies of a crawl: the value of a URL, and the yield of hosts and domains."""

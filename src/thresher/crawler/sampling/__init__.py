@@ -1,0 +1,1 @@
+"""Visit lists of URLs, rank seeds and sample the web."""

@@ -1,0 +1,1 @@
+"""Bring documents from other sources into a corpus."""

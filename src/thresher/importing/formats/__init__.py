@@ -1,0 +1,1 @@
+"""Readers of corpora from elsewhere: each format gives documents, and `writer` stores them."""

@@ -1,0 +1,1 @@
+"""Read stored raw pages again with the current reader."""

@@ -1,0 +1,1 @@
+"""Runs of recipes: running, recording, comparing and cleaning up."""

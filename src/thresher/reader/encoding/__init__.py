@@ -1,0 +1,1 @@
+"""Decoding: from the bytes of a reply to Unicode text."""

@@ -1,0 +1,1 @@
+"""From markup to blocks, links and metadata."""

@@ -1,0 +1,1 @@
+"""Identify languages and measure how well a text fits one."""

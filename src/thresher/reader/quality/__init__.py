@@ -1,0 +1,1 @@
+"""Spam signals and fingerprints of a page's text."""

@@ -1,0 +1,1 @@
+"""Parse CQL into an abstract syntax tree."""

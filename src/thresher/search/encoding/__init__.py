@@ -1,0 +1,1 @@
+"""Compact on-disk structures of an index segment and the kernels that read them."""

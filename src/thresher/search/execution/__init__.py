@@ -1,0 +1,1 @@
+"""Compile queries and match them against one segment."""

@@ -1,0 +1,1 @@
+"""Build, merge and update the segments of an index."""

@@ -1,0 +1,1 @@
+"""Simulator: replays recorded crawls under other policies, without a network."""

@@ -1,0 +1,1 @@
+"""Places of work: reader processes, process pools of this machine, and Ray."""

@@ -1,0 +1,1 @@
+"""Simulation of crawls in many shards: balance, messages between shards, and politeness."""

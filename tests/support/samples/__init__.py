@@ -1,0 +1,1 @@
+"""Texts, pages and queries that tests read."""

@@ -1,0 +1,1 @@
+"""Webs and servers on loopback that tests crawl."""
