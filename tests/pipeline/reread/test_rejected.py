@@ -14,18 +14,21 @@ import thresher
 from support.corpora.batch_corpora import Here, made
 from support.invariants import SETTINGS
 from support.webs.toy_webs import all_seeds
-from thresher.config import JudgeSettings, PoliteSettings, dump, load
+from thresher.config import JudgeSettings, PoliteSettings, ReadSettings, dump, load
 from thresher.crawler.api import crawl
 from thresher.crawler.manners.politeness import Politeness
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.erasure import forget
 from thresher.errors import UsageError
+from thresher.pipeline.reread import rereading
 from thresher.pipeline.runs.results import processed
 from thresher.pipeline.runs.run import PoisonedTask, process
 from thresher.records import Reply
 from thresher.store.erasure_log import erasure_request
 from thresher.store.schemas import OUTCOMES
 from thresher.store.table_segments import TableSegments
+from thresher.workers.fork_server import ForkServer
+from thresher.workers.reader_pool import ReaderPool
 from thresher_lab.toyweb import ToyWeb, serve
 
 pytestmark = pytest.mark.slow
@@ -94,12 +97,28 @@ def test_pages_are_chosen_by_their_reason(strict: Path) -> None:
     assert run.steps[-1].report["added"] == list(reasons.values()).count("language")
 
 
-def test_pages_that_cannot_be_read_are_not_added(strict: Path) -> None:
+# A reader that every page kills, except the one that warms it up.
+KILLED = """
+import os, sys
+from thresher.workers import reader_worker as worker
+from thresher.reader.extract import read
+
+def killed(reply, language, settings):
+    return read(reply, language, settings) if "example.org" in reply.url else os.kill(os.getpid(), 9)
+
+worker.main(lambda: killed, int(sys.argv[1]))
+"""
+
+
+def test_pages_that_cannot_be_read_are_not_added(strict: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(ReaderPool):
+        def __init__(self, settings: ReadSettings, language: str) -> None:
+            super().__init__(settings, language, ForkServer(("-c", KILLED)))
+
+    monkeypatch.setattr(rereading, "ReaderPool", Killed)
     before = thresher.open(strict)
     expected = rows(before, OF_PAGES)
     configure(strict, JudgeSettings(), rejected=True, reasons=["too short"])
-    config = load(strict)
-    (strict / "corpus.toml").write_text(dump(replace(config, read=replace(config.read, deadline=1e-5))))
     report = process(strict, Here()).steps[-1].report
     assert rows(processed(strict), OF_PAGES) == expected
     outcomes = [row["reason"] for row in before.outcomes().to_pylist()]
