@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tomlkit
+
 import thresher as product
 from bench.measure import ROOT, Usage, peers_python, run
 from bench.webs import Web
-from thresher._version import __version__
-from thresher.config import dump, parse
 from thresher.urls import canonical
 
 SPENT = 3  # exit code of a crawl that was stopped by its budget
@@ -23,9 +23,17 @@ Figures = dict[str, Any]
 
 
 def thresher(
-    directory: Path, web: Web, language: str, seeds: Sequence[str], settings: Mapping[str, Mapping[str, Any]]
+    directory: Path,
+    web: Web,
+    language: str,
+    seeds: Sequence[str],
+    settings: Mapping[str, Mapping[str, Any]],
+    python: str | Path = sys.executable,
 ) -> Figures:
-    """Run a whole crawl by the command line, with a corpus.toml written before."""
+    """Run a whole crawl by the command line, with a corpus.toml written before.
+
+    `python` may be that of another version of Thresher.
+    """
     write_settings(directory, web, language, settings)
     early: Figures = {}
 
@@ -34,7 +42,7 @@ def thresher(
         if not early and status and status["pages"]["fetched"] >= STEADY_FROM:
             early.update(status)
 
-    command = [sys.executable, "-m", "thresher.cli", "crawl", directory, "--json"]
+    command: list[object] = [python, "-m", "thresher.cli", "crawl", directory, "--json"]
     listed = directory / "listed.txt"
     listed.write_text("\n".join(seeds))
     command += ["--connect-to", web.connect_to, "--seeds", listed]
@@ -74,8 +82,7 @@ def write_settings(
     }
     tables = {name: {**always.get(name, {}), **settings.get(name, {})} for name in {*always, *settings}}
     directory.mkdir(parents=True)
-    config = parse({"language": language, "thresher": __version__, **tables})
-    (directory / "corpus.toml").write_text(dump(config), "utf-8")
+    (directory / "corpus.toml").write_text(tomlkit.dumps({"language": language, **tables}), "utf-8")
 
 
 def _status(directory: Path) -> Figures | None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -44,7 +43,7 @@ from thresher.crawler.frontier.link_filter import candidates
 from thresher.crawler.manners.robots import Robots
 from thresher.crawler.policy.prioritisers import SourcePage
 from thresher.crawler.shards.coordination import Coordination
-from thresher.crawler.storage.crawl_writer import Outcome, ScoredLink
+from thresher.crawler.storage.crawl_writer import LinkScores, Outcome
 from thresher.judge import Judgement, TextClaim
 from thresher.records import Candidate, Failure, ReadResult, Reply
 from thresher.urls import canonical, key
@@ -54,13 +53,6 @@ from thresher.workers.reader_pool import ReaderPool
 MAX_READER_BACKLOG = 256 << 20  # bytes that may wait for readers before fetching pauses
 
 _log = logging.getLogger(__name__)
-
-
-class PageLinks(NamedTuple):
-    """The links of a page: the unseen ones as candidates, and all of them with their scores."""
-
-    unseen: Sequence[Candidate]
-    scored: list[ScoredLink]
 
 
 class PageVisit:
@@ -141,10 +133,10 @@ class PageVisit:
         """Judge a page, write it, learn from it and queue its links."""
         judgement = self._judge(reply, page, robots, claim)
         text_bytes = len(judgement.page.text.encode()) if judgement.verdict.keep else 0
-        links = self._weigh(candidate, reply, judgement, text_bytes)
-        self._state.writer.record_page(candidate, reply, judgement, text_bytes, links.scored)
+        unseen, scores = self._weigh(candidate, reply, judgement, text_bytes)
+        self._state.writer.record_page(candidate, reply, judgement, text_bytes, scores)
         self._learn(candidate, reply, judgement, text_bytes)
-        self._queue(links.unseen)
+        self._queue(unseen)
         self._finish(candidate)
 
     # 2 permit
@@ -263,8 +255,10 @@ class PageVisit:
 
     # 6 weigh
 
-    def _weigh(self, candidate: Candidate, reply: Reply, judgement: Judgement, text_bytes: int) -> PageLinks:
-        """Weigh the unseen links of a page, and score all of its links for the table of links."""
+    def _weigh(
+        self, candidate: Candidate, reply: Reply, judgement: Judgement, text_bytes: int
+    ) -> tuple[Sequence[Candidate], LinkScores]:
+        """Return the unseen links of a page with their weights, and the scores of all its links."""
         page, verdict = judgement.page, judgement.verdict
         policy = self._state.policy
         cost = len(reply.body)
@@ -283,7 +277,7 @@ class PageVisit:
         chances: list[float | None] = [None] * len(weights)
         for place, weight, chance in zip(places, policy.expected_yields(unseen), unseen_chances, strict=True):
             weights[place], chances[place] = weight, chance
-        return PageLinks(unseen, list(map(ScoredLink, page.links, weights, chances)))
+        return unseen, LinkScores(weights, chances)
 
     # 8 learn
 

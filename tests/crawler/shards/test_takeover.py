@@ -19,7 +19,7 @@ from thresher.config import Config, parse
 from thresher.crawler.shards import takeover
 from thresher.crawler.shards.heartbeat import Superseded
 from thresher.crawler.shards.takeover import EpochSnapshots, issue, take_over
-from thresher.crawler.storage.crawl_writer import CrawlWriter
+from thresher.crawler.storage.crawl_writer import CrawlWriter, LinkScores
 from thresher.errors import DataError
 from thresher.judge import Judgement
 from thresher.records import Candidate, ReadResult, Reply, Verdict
@@ -53,7 +53,7 @@ class Books:
         )
         reply = Reply(url, 200, b"HTTP/1.1 200 OK\r\n", name.encode() * 50, 1e9, 0.0, "")
         self.writer.record_page(
-            Candidate(url), reply, Judgement(Verdict(True, "", "cs", 1.0, 9), page), 9, ()
+            Candidate(url), reply, Judgement(Verdict(True, "", "cs", 1.0, 9), page), 9, LinkScores((), ())
         )
 
     def commit(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from support.invariants import SETTINGS, expected
 from thresher import config as configuration
 from thresher.crawler.api import crawl
-from thresher.crawler.storage.crawl_writer import CrawlWriter
+from thresher.crawler.storage.crawl_writer import CrawlWriter, LinkScores
 from thresher.judge import Judgement
 from thresher.records import Candidate, ReadResult, Reply, Verdict
 from thresher.store import shard_layout
@@ -82,7 +82,9 @@ def add_pages(directory: Path) -> list[str]:
         )
         status = json.loads((part / "status.json").read_bytes())
         writer = CrawlWriter(part, config, lambda: 0.0, shard)
-        writer.record_page(Candidate(url), reply, Judgement(Verdict(True, "", "cs", 1.0, 10), page), 10, ())
+        writer.record_page(
+            Candidate(url), reply, Judgement(Verdict(True, "", "cs", 1.0, 10), page), 10, LinkScores((), ())
+        )
         writer.commit({name: figure for name, figure in status.items() if name != "files"})
         writer.close()
         urls.append(url)

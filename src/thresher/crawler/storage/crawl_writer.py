@@ -21,7 +21,7 @@ from thresher.crawler.storage.keys import FILES, RAW_HASHES, STATS, TEXT_CLAIMS,
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.errors import UsageError
 from thresher.judge import Judgement
-from thresher.records import Candidate, Failure, Link, Reply
+from thresher.records import Candidate, Failure, Reply
 from thresher.store.durable_files import exclusive, replace
 from thresher.store.known_pages import ImportedPages
 from thresher.store.schemas import DOCS, LINKS, OUTCOMES, document_row, link_columns
@@ -61,13 +61,15 @@ class Outcome(Struct, frozen=True):
     detail: str = ""
 
 
-class ScoredLink(NamedTuple):
-    """A link of a page with the policy's expectations."""
+class LinkScores(NamedTuple):
+    """The policy's expectations of all links of a page, in their order.
 
-    link: Link
-    weight: float  # expected yield
-    # Probability that it leads to a page that is kept; None if it was not queued, or nothing is known.
-    chance: float | None
+    Two columns, since the table of links is written by column, and pages have a hundred links.
+    """
+
+    weights: Sequence[float]  # expected yield
+    # Probability that the link leads to a page that is kept; None if it was not queued, or nothing is known.
+    chances: Sequence[float | None]
 
 
 class CrawlWriter:
@@ -169,11 +171,11 @@ class CrawlWriter:
         reply: Reply,
         judgement: Judgement,
         text_bytes: int,
-        links: Sequence[ScoredLink],
+        scores: LinkScores,
     ) -> None:
         """Append raw record, document, links and outcome of a page; they join the next commit.
 
-        `text_bytes` is the text that the page adds to the corpus, `links` are all links of the page.
+        `text_bytes` is the text that the page adds to the corpus.
         """
         page, verdict = judgement.page, judgement.verdict
         raw = self._keep_raw(reply, kept=verdict.keep)
@@ -188,9 +190,8 @@ class CrawlWriter:
         if verdict.keep:
             self.kv.put(TEXT_HASHES + page.text_hash, _encode(seq))
             self._docs.append(*document_row(reply, page, verdict, seq=seq, depth=candidate.depth, raw=raw))
-        if self._config.store.links and links:
-            weights, chances = [one.weight for one in links], [one.chance for one in links]
-            self._links.extend(link_columns(page, verdict, weights, chances))
+        if self._config.store.links and page.links:
+            self._links.extend(link_columns(page, verdict, scores.weights, scores.chances))
 
     def _keep_raw(self, answer: Reply | Failure | None, *, kept: bool) -> tuple[str, int] | None:
         wish = self._config.store.keep_raw
