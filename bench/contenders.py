@@ -28,11 +28,13 @@ def thresher(
     language: str,
     seeds: Sequence[str],
     settings: Mapping[str, Mapping[str, Any]],
+    *,
     python: str | Path = sys.executable,
+    options: Sequence[object] = (),
 ) -> Figures:
     """Run a whole crawl by the command line, with a corpus.toml written before.
 
-    `python` may be that of another version of Thresher.
+    `python` may be that of another version of Thresher; `options` are further words of the command.
     """
     write_settings(directory, web, language, settings)
     early: Figures = {}
@@ -45,7 +47,7 @@ def thresher(
     command: list[object] = [python, "-m", "thresher.cli", "crawl", directory, "--json"]
     listed = directory / "listed.txt"
     listed.write_text("\n".join(seeds))
-    command += ["--connect-to", web.connect_to, "--seeds", listed]
+    command += ["--connect-to", web.connect_to, "--seeds", listed, *options]
     usage = run(command, accept=(0, SPENT), look=look)
     status = json.loads(usage.output)
     requests, pages = status["pages"]["fetched"], _html_pages(status)

@@ -38,7 +38,7 @@ LANGUAGE = "cs"
 READ_SETS = ("daniel.tar.gz", "wcxb.tar.gz", "dragnet.tar.gz")
 READ_BYTES = range(30_000, 80_001)
 READ_PAGES = 600
-# Settings that both versions know.
+# Settings by names that both versions know.
 BFS: dict[str, dict[str, Any]] = {"policy": {"name": "bfs"}}
 LEARNED: dict[str, dict[str, Any]] = {
     "policy": {"name": "learned", "threshold": "", "patience": 0.0, "floor": 0.0},
@@ -149,11 +149,10 @@ def main() -> None:
 def _crawl(
     scratch: Path, web: webs.Web, name: str, settings: dict[str, dict[str, Any]], pages: int
 ) -> Callable[[Version, int], Figures]:
-    limited = {**settings, "budget": {"max_pages": pages}}
-
     def work(version: Version, number: int) -> Figures:
         corpus = scratch / f"{name}-{version.name}-{number}"
-        found = thresher(corpus, web, LANGUAGE, web.seeds, limited, python=version.python)
+        options = ("--max-pages", pages)
+        found = thresher(corpus, web, LANGUAGE, web.seeds, settings, python=version.python, options=options)
         return {
             f"{name}: pages/CPU-s": found["pages_per_cpu_s"],
             f"{name}: pages/CPU-s of the main process": found["pages"] / found["main_cpu_s"],
