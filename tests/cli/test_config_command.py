@@ -33,18 +33,18 @@ def corpus(tmp_path: Path) -> Path:
 def test_all_settings_are_shown_with_their_values(corpus: Path) -> None:
     shown = run("config", corpus)
     assert shown.returncode == 0
-    (delay,) = [line for line in shown.stderr.splitlines() if line.strip().startswith("polite.delay")]
+    (delay,) = [line for line in shown.stdout.splitlines() if line.strip().startswith("polite.delay")]
     assert " 2 " in delay and "default" not in delay and "Time between two requests" in delay
-    (memory,) = [line for line in shown.stderr.splitlines() if line.strip().startswith("read.memory")]
+    (memory,) = [line for line in shown.stdout.splitlines() if line.strip().startswith("read.memory")]
     assert '"2GiB"' in memory and "default" in memory
 
 
 def test_descriptions_are_shown_with_their_brackets(corpus: Path) -> None:
-    assert "[[process]]" in run("config", corpus, "process").stderr
+    assert "[[process]]" in run("config", corpus, "process").stdout
 
 
 def test_one_setting_or_one_section_is_shown_alone(corpus: Path) -> None:
-    assert "judge" not in run("config", corpus, "polite").stderr
+    assert "judge" not in run("config", corpus, "polite").stdout
     shown = json.loads(run("config", corpus, "polite.delay", "--json").stdout)
     assert shown == {
         "polite.delay": {

@@ -44,7 +44,7 @@ def shown(place: Path) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stderr
+    return done.stdout
 
 
 def test_the_demo_finds_every_good_text_and_no_other(shown: str) -> None:

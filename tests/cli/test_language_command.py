@@ -105,7 +105,7 @@ def test_the_list_shows_shipped_languages_with_and_without_a_badness_model() -> 
         "file": None,
     }
     assert not listed["vo"]["badness"]
-    shown = run("language", "list").stderr
+    shown = run("language", "list").stdout
     assert "Volapuk" in shown and f"{len(listed)} languages shipped, 0 trained" in " ".join(shown.split())
 
 

@@ -40,7 +40,7 @@ def words(svg: Path) -> list[str]:
 def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[dict[str, Any]], str]:
     app(list(arguments), result_action="return_value")
     out, err = capsys.readouterr()
-    return [json.loads(line) for line in out.splitlines()], err
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")], out + err
 
 
 def test_policies_come_in_their_order_then_the_oracle_and_the_ideal(

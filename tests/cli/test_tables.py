@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from support.command_line import in_terminal
 from thresher.cli.views.tables import FigureTable
 from thresher.cli.views.terminal import figures
 from thresher.cli.views.text import shortened
@@ -110,34 +110,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def in_terminal(columns: int, *arguments: str | Path) -> list[str]:
-    """Return the lines that a command writes to a terminal of some width, without their colours."""
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "thresher.cli", *map(str, arguments)]
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, env=environment
-    ) as process:
-        os.close(theirs)
-        written = b""
-        try:
-            while chunk := os.read(ours, 65_536):
-                written += chunk
-        except OSError:  # Linux reports the end of a terminal as an error.
-            pass
-        finally:
-            os.close(ours)
-    assert process.returncode == 0, written
-    return tables(re.sub(r"\x1b\[[0-9;]*m", "", written.decode()).replace("\r\n", "\n"))
-
-
 def in_pipe(*arguments: str | Path) -> list[str]:
     """Return the lines that a command writes into a pipe; COLUMNS does not matter there."""
     command = [sys.executable, "-m", "thresher.cli", *map(str, arguments)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "40"}
     )
-    return tables(done.stderr)
+    return tables(done.stdout)
 
 
 def tables(written: str) -> list[str]:
@@ -156,7 +135,7 @@ def test_hosts_shows_all_figures_in_a_narrow_terminal_and_all_names_in_a_pipe(co
     assert not any("…" in line for line in piped)
     rows = [line.split() for line in piped[1:]]
     for columns in (40, 60, 80, 160):
-        shown = in_terminal(columns, "hosts", corpus)
+        shown = tables(in_terminal(columns, "hosts", corpus))
         assert all(len(line) <= columns for line in shown)
         words = " ".join(shown).split()
         for _, *row in rows:
@@ -168,7 +147,7 @@ def test_hosts_shows_all_figures_in_a_narrow_terminal_and_all_names_in_a_pipe(co
 @pytest.mark.slow
 def test_experiments_show_every_figure_at_eighty_columns(corpus: Path) -> None:
     piped = in_pipe("experiment", "links", corpus)
-    shown = in_terminal(80, "experiment", "links", corpus)
+    shown = tables(in_terminal(80, "experiment", "links", corpus))
     assert all(len(line) <= 80 for line in shown)
     assert numbers(shown) == numbers(piped)
     assert numbers(piped)
@@ -176,5 +155,5 @@ def test_experiments_show_every_figure_at_eighty_columns(corpus: Path) -> None:
 
 @pytest.mark.slow
 def test_status_shows_the_same_words_at_sixty_columns_as_in_a_pipe(corpus: Path) -> None:
-    tables = [line for line in in_terminal(60, "status", corpus) if "…" not in line]
-    assert numbers(tables) and set(numbers(tables)) <= set(numbers(in_pipe("status", corpus)))
+    lines = [line for line in tables(in_terminal(60, "status", corpus)) if "…" not in line]
+    assert numbers(lines) and set(numbers(lines)) <= set(numbers(in_pipe("status", corpus)))

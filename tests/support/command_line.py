@@ -1,10 +1,14 @@
-"""Commands run inside the test process: loading everything they need takes longer than their work."""
+"""Commands run inside the test process, since loading takes longer than their work, or on a terminal."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
+import os
+import pty
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,3 +47,24 @@ def run(*arguments: object, cwd: Path | None = None) -> CommandResult:
             code = int(ending.code or 0)
     out.flush()
     return CommandResult(code, out.buffer.getvalue().decode(), errors.getvalue())  # type: ignore[attr-defined]
+
+
+def in_terminal(columns: int, *arguments: object) -> str:
+    """Return what a command writes to a terminal of some width, without colours; it must succeed."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "thresher.cli", *map(str, arguments)]
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        os.close(theirs)
+        written = b""
+        try:
+            while chunk := os.read(ours, 65_536):
+                written += chunk
+        except OSError:  # Linux reports the end of a terminal as an error.
+            pass
+        finally:
+            os.close(ours)
+    assert process.returncode == 0, written
+    return re.sub(r"\x1b\[[0-9;]*m", "", written.decode()).replace("\r\n", "\n")

@@ -1,4 +1,7 @@
-"""The command line: one thin command per verb. JSON for machines goes to stdout, text for people to stderr."""
+"""The command line: one thin command per verb.
+
+Results go to stdout, as tables or as JSON; progress, remarks and errors go to stderr.
+"""
 
 from __future__ import annotations
 

@@ -39,8 +39,6 @@ GROUPS = {
     "Tools": ("demo", "read", "language", "toyweb"),
 }
 
-PIPE_WIDTH = 1 << 14  # columns where no terminal limits a line: nothing is cut in a pipe
-
 Directory = Annotated[Path, Parameter(help="Directory of the corpus.")]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="JSON on stdout, for machines.")]
 Many = Parameter(consume_multiple=True, negative=())
@@ -61,7 +59,7 @@ def leave(message: str, code: int) -> NoReturn:
 
 
 def say(message: str) -> None:
-    """Print a message for people to stderr, each line with the name of the program."""
+    """Print a remark for people to stderr, each line with the name of the program."""
     from thresher.cli.views.terminal import harmless
 
     for part in message.splitlines():
@@ -90,13 +88,10 @@ def print_json(value: Any) -> None:
 
 
 def show(*views: Any) -> None:
-    """Print tables and texts for people to stderr; without a terminal, nothing is cut."""
-    from rich.console import Console
+    """Print tables and texts for people to stdout; without a terminal, nothing is cut."""
+    from thresher.cli.views import output
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        console = Console(stderr=True, width=PIPE_WIDTH)
-    console.print(*views)
+    output.show(*views)
 
 
 def read_status(directory: Path) -> dict[str, Any]:

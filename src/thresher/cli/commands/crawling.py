@@ -217,11 +217,12 @@ def _show_imported(directory: Path, documents: int, json: bool) -> None:
     if json:
         print_json({"documents": documents, "indexed": index.documents if index else None})
         return
-    say(f"{counted(documents, 'document')} imported, no crawl")
+    in_index = f", {counted(index.documents, 'document')} in the index" if index else ""
+    show(f"{counted(documents, 'document')} imported{in_index}, no crawl")
     say(
-        f"{counted(index.documents, 'document')} in the index; search it: thresher search {directory} WORD"
+        f"search it: thresher search {directory} WORD"
         if index
-        else f"no index yet; make one: thresher index {directory}"
+        else f"make an index: thresher index {directory}"
     )
 
 

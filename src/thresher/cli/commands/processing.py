@@ -206,7 +206,7 @@ def _show_status(directory: Path, json: bool) -> None:
     run = run_log.last(directory)
     if json:
         print_json(run)
-    if run:
+    elif run:
         _show_run(run)
     else:
         say(f"there are no runs yet; make one: thresher process {directory}")
@@ -232,25 +232,42 @@ def _show_run(run: Run) -> None:
 
 
 def _show_runs(known: list[Run], directory: Path, json: bool) -> None:
-    from thresher.cli.views.terminal import span
+    from thresher.cli.views.tables import FigureTable
+    from thresher.cli.views.text import span
 
     if json:
         print_json(known)
+        return
+    if not known:
+        say(f"there are no runs yet; make one: thresher process {directory}")
+        return
+    table = FigureTable(
+        ("run", "started", "state", "time", "steps"), text=("started", "state"), folded=("steps",)
+    )
     for run in known:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
         steps = ", ".join(step.name for step in run.steps[1:])
-        say(f"{run.number}  {when}  {run.state}  {span(max(run.ended - run.started, 0))}  {steps}")
-    if not known:
-        say(f"there are no runs yet; make one: thresher process {directory}")
+        table.add(str(run.number), when, run.state, span(max(run.ended - run.started, 0)), steps)
+    show(table)
 
 
 def _show_changes(changes: list[RunChange], json: bool) -> None:
+    from thresher.cli.views.tables import FigureTable
+
     if json:
         print_json(changes)
-    for change in changes:
-        say(f"{change.kind} {change.name}: {change.before or 'nothing'} became {change.after or 'nothing'}")
+        return
     if not changes:
         say("nothing differs")
+        return
+    columns = ("kind", "name", "before", "after")
+    show(
+        FigureTable(
+            columns,
+            ((one.kind, one.name, one.before or "nothing", one.after or "nothing") for one in changes),
+            text=columns,
+        )
+    )
 
 
 def _show_dropped(directory: Path, step: str, number: int | None, output: Path | None, json: bool) -> None:
@@ -271,6 +288,7 @@ def _show_dropped(directory: Path, step: str, number: int | None, output: Path |
     most = sorted(compared.hosts.items(), key=lambda item: (-item[1].dropped_words, item[0]))
     if json:
         print_json({"run": compared.run, "step": step, "total": compared.total, "hosts": dict(most)})
+        return
     names = ("documents", "gone", "changed", "paragraphs", "dropped", "words", "dropped", "rewritten")
     table = FigureTable(("host", *names), text=("host",))
     for name, loss in [("all", compared.total), *most[:LISTED_HOSTS]]:

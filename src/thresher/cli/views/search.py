@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
-from thresher.cli.app import PIPE_WIDTH
+from thresher.cli.views.output import PIPE_WIDTH, result_console
 from thresher.cli.views.tables import FigureTable
 from thresher.cli.views.text import harmless
 from thresher.search.analysis import ResultTable
@@ -18,8 +18,8 @@ MATCH_SHARE = 0.5  # largest share of the width for the match
 ORIGIN_WIDTH = 24  # characters on a terminal
 
 
-def view(table: ResultTable, rows: int) -> FigureTable:
-    """Return the first rows of a table."""
+def view(table: ResultTable, rows: int | None = None) -> FigureTable:
+    """Return a table, or its first rows."""
     columns = shown_columns(table.rows)
     titles = [column.replace("_", " ") for column in columns]
     text = [title for title, column in zip(titles, columns, strict=True) if is_text(table.rows, column)]
@@ -45,9 +45,7 @@ def concordance(
 
     Context that is too long is cut where it is farthest from the hit. In a pipe, nothing is cut.
     """
-    if not width:
-        console = Console(stderr=True)
-        width = console.width if console.is_terminal else PIPE_WIDTH
+    width = width or result_console().width
     edge = min(max(map(len, origins), default=0), ORIGIN_WIDTH if width < PIPE_WIDTH else width)
     middle = min(max((len(row["match"]) for row in rows), default=0), int(width * MATCH_SHARE))
     room = max((width - edge - middle - 6) // 2, 0)

@@ -2,7 +2,7 @@
 
 Columns of figures are as wide as their figures. Columns of text share the rest: names and URLs are shortened,
 running text is folded. If not even that fits, each row becomes a few lines of its own. Output that does not go to
-a terminal is wide enough for everything (`thresher.cli.app.show`), so nothing in it is cut.
+a terminal is wide enough for everything (`thresher.cli.views.output`), so nothing in it is cut.
 """
 
 from __future__ import annotations

@@ -128,22 +128,18 @@ def given(**options: int | None) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def hint_at_files() -> None:
-    """Say how a result gets into a file or a pipe, if one is given but tables for people go to the terminal."""
-    if sys.stderr.isatty() and not sys.stdout.isatty():
-        say("this is for the terminal only; for a file or a pipe, add -o FILE, --format csv or --json")
-
-
 def publish(table: ResultTable, to: OutputOptions, if_empty: str = "nothing found") -> None:
-    """Write a table to a file, to stdout for machines, or to the terminal, where one without rows is a message."""
+    """Write a table to a file or to stdout; one without rows is a remark."""
     if to.is_for_people:
         from thresher.cli.views.search import units, view
 
         if table.rows.num_rows:
-            show(units(table) if "text" in table.columns else view(table, SHOWN_ROWS))
+            shown = SHOWN_ROWS if sys.stdout.isatty() else None
+            show(units(table) if "text" in table.columns else view(table, shown))
+            if shown and table.rows.num_rows > shown:
+                say(f"the first {shown} of {table.rows.num_rows:,} rows; all of them: add -o FILE or > FILE")
         else:
             say(if_empty)
-        hint_at_files()
     else:
         write(table, to)
     if table.stopped:

@@ -19,7 +19,6 @@ from thresher.cli.commands.searching.options import (
     OutputOptions,
     WindowText,
     command,
-    hint_at_files,
     open_search,
     publish,
     window_of,
@@ -115,7 +114,6 @@ def search(
         from thresher.cli.views.search import concordance
 
         show(concordance(lines.records(), found.origins(lines), meta or ()))
-        hint_at_files()
     else:
         write(lines, to)
     if lines.stopped:
@@ -134,7 +132,11 @@ def _plain_answer(search: Search, *, spans: bool, json: bool) -> None:
     else:
         for first, last in places:
             print(f"{first}\t{last}")
-        say(f"{counted(hits, 'hit')}{_because(search.stopped)}")
+        answer = f"{counted(hits, 'hit')}{_because(search.stopped)}"
+        if spans:
+            say(answer)
+        else:
+            print(answer)
     sys.exit(FAULT if search.stopped else DONE)
 
 
