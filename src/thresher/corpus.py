@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import pyarrow as pa
 
 from thresher.config import duration
+from thresher.errors import ThresherWarning, UsageError
 from thresher.search.api import CorpusQueries
 from thresher.selection import DocumentFilter, document_filter
 from thresher.store import corpus_files, imported_files
+from thresher.wording import counted
 
 if TYPE_CHECKING:
     from thresher.crawler.stop_reasons import Ending
@@ -65,7 +67,8 @@ class Corpus(CorpusQueries, corpus_files.CorpusFiles):
         where
             Conditions with the names of the flags of `thresher export`: {"host": ["example.cz"], "since": "2024"}.
             With conditions, documents with an opt-out from text mining are left out unless `opted_out` is one of
-            them. None returns all documents.
+            them. `since` and `until` look at the date of publication, or of the fetch where that is unknown. None
+            returns all documents.
         """
         if where is None:
             return super().documents(columns)
@@ -289,17 +292,23 @@ class Corpus(CorpusQueries, corpus_files.CorpusFiles):
 
     @property
     def index_reader(self) -> Index:
-        """The index as it is now, for analyses of your own; `index` builds it."""
+        """The index as it is now, for analyses of your own; `index` builds it.
+
+        A ThresherWarning says if documents of the corpus are missing in it.
+        """
         from thresher.search.index import manifest
+        from thresher.search.index.coverage import shortfall
         from thresher.search.searcher import Index
 
         if self._opened is None or self._opened.manifest != manifest.read(self.directory):
             self._opened = Index(self.directory)
+            if lacking := shortfall(self.directory):
+                warnings.warn(str(lacking), ThresherWarning, stacklevel=3)
         return self._opened
 
     def docs(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the kept documents; deprecated, use `documents`."""
-        warnings.warn("Corpus.documents() is deprecated; use documents()", DeprecationWarning, stacklevel=2)
+        warnings.warn("Corpus.docs() is deprecated; use documents()", DeprecationWarning, stacklevel=2)
         return self.documents(columns)
 
     def ask(self, function: str, query: str = "", **options: Any) -> ResultTable:
@@ -318,12 +327,19 @@ class Corpus(CorpusQueries, corpus_files.CorpusFiles):
 
     def __repr__(self) -> str:
         texts = sum(file.rows for file in imported_files.files(self.directory))
-        imported = f", {texts:,} imported texts" if texts else ""
-        return f"<Corpus {str(self.directory)!r}, {self.config.language}, {len(self):,} documents{imported}>"
+        imported = f", {counted(texts, 'imported text')}" if texts else ""
+        documents = counted(len(self), "document")
+        return f"<Corpus {str(self.directory)!r}, {self.config.language}, {documents}{imported}>"
 
     def _repr_html_(self) -> str:
-        """Return the corpus for notebooks: where it is, its language, its size and its newest documents."""
-        rows = {"corpus": self.directory, "language": self.config.language, "documents": f"{len(self):,}"}
+        """Return the corpus for notebooks: where it is, its language and its size."""
+        texts = sum(file.rows for file in imported_files.files(self.directory))
+        rows = {
+            "corpus": self.directory,
+            "language": self.config.language,
+            "documents": f"{len(self):,}",
+            "imported texts": f"{texts:,}",
+        }
         cells = "".join(
             f"<tr><th style='text-align:left'>{name}</th><td>{html.escape(str(value))}</td></tr>"
             for name, value in rows.items()
@@ -331,19 +347,26 @@ class Corpus(CorpusQueries, corpus_files.CorpusFiles):
         return f"<table>{cells}</table>"
 
 
-def open(directory: str | os.PathLike[str]) -> Corpus:
+def open(path: str | os.PathLike[str]) -> Corpus:
     """Open a corpus; raise a ThresherError that says how to make one if the directory holds none.
 
     >>> thresher.open("czech").config.language
     'cs'
     """
-    found = corpus_files.open(directory)
+    found = corpus_files.open(path)
     return Corpus(found.directory, found.config)
 
 
 def several(values: Any) -> list[Any]:
-    """Return values as a list; a single text or path is one value."""
-    return [values] if isinstance(values, str | Path) else list(values)
+    """Return values as a list; a single text or path is one value, and None is none."""
+    if values is None:
+        return []
+    if isinstance(values, str | os.PathLike):
+        return [values]
+    try:
+        return list(values)
+    except TypeError:
+        raise UsageError(f"a text, a path or a list of them is needed, got {values!r}") from None
 
 
 def seconds(time: float | str) -> float:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from thresher.config import PolicyName, size
 from thresher.corpus import Corpus, seconds, several
 from thresher.corpus import open as open_corpus
+from thresher.errors import UsageError
+from thresher.wording import counted
 
 if TYPE_CHECKING:
     from thresher.crawler.stop_reasons import Ending
@@ -23,6 +25,8 @@ Status = Mapping[str, Any]
 Report = Callable[[Status], None]
 Settings = Mapping[str, Mapping[str, Any]]
 
+# An object of its own, so that a policy that is left out differs from "learned", which changes an existing corpus.
+DEFAULT_POLICY: PolicyName = type("Default", (str,), {})("learned")
 REPORT_EVERY_S = 10.0  # between two lines of progress
 
 
@@ -36,7 +40,7 @@ def crawl(
     max_bytes: int | str | None = None,
     max_time: float | str | None = None,
     tlds: Sequence[str] | str = (),
-    policy: PolicyName = "learned",
+    policy: PolicyName = DEFAULT_POLICY,
     progress: Report | bool | None = None,
     settings: Settings | None = None,
     connect_to: str | None = None,
@@ -61,7 +65,7 @@ def crawl(
     tlds
         Top-level domains that the crawl stays in.
     policy
-        Order of URLs, for a new corpus. To change it later, give settings={"policy": {"name": …}}.
+        Order of URLs. If it is left out, an existing corpus keeps its policy.
     progress
         Called with the status after each commit. None prints a line to stderr every ten seconds. Notices about
         seeds and settings go to stderr as well, unless it is False.
@@ -91,14 +95,20 @@ def crawl(
     """
     from thresher.crawler import api
 
-    options: dict[str, dict[str, Any]] = {name: dict(table) for name, table in (settings or {}).items()}
+    options: dict[str, dict[str, Any]] = {}
+    for section, values in (settings or {}).items():
+        if not isinstance(values, Mapping):
+            raise UsageError(
+                f"settings must be tables of corpus.toml, as {{'polite': {{'delay': 2.0}}}}; got {settings!r}"
+            )
+        options[section] = dict(values)
     given = {
         ("polite", "contact"): contact,
         ("budget", "max_pages"): max_pages,
         ("budget", "max_bytes"): size(max_bytes) if isinstance(max_bytes, str) else max_bytes,
         ("budget", "max_time"): None if max_time is None else seconds(max_time),
         ("scope", "tlds"): several(tlds) or None,
-        ("policy", "name"): None if policy == "learned" else policy,
+        ("policy", "name"): None if policy is DEFAULT_POLICY else policy,
     }
     for (table, name), value in given.items():
         if value is not None:
@@ -143,9 +153,11 @@ class _ProgressLog:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + REPORT_EVERY_S
             pages = status["pages"]
+            waiting = status.get("waiting")
             _print(
-                f"{pages['fetched']:,} pages fetched, {pages['kept']:,} kept, "
-                f"{status['bytes']['text'] / 1e6:,.1f} MB of text, {status['queue']:,} URLs queued"
+                f"{counted(pages['fetched'], 'page')} fetched, {pages['kept']:,} kept, "
+                f"{status['bytes']['text'] / 1e6:,.1f} MB of text, {counted(status['queue'], 'URL')} queued"
+                + (f"; waiting for {waiting['text']}" if waiting else "")
             )
 
 

@@ -13,6 +13,10 @@ class ThresherError(Exception):
     """Base of every exception that Thresher raises on purpose."""
 
 
+class ThresherWarning(UserWarning):
+    """A remark about a result that is correct but may not be what the user expects."""
+
+
 class UsageError(ThresherError):
     """A setting, an argument or a query cannot be used."""
 

@@ -194,6 +194,8 @@ def document_filter(where: DocumentFilter | Mapping[str, Any]) -> DocumentFilter
     """
     if isinstance(where, DocumentFilter):
         return where
+    if not isinstance(where, Mapping):
+        raise UsageError(f"conditions must be a mapping, such as {{'max_badness': 10}}; got {where!r}")
     known = {field.name: field.default for field in fields(DocumentFilter)}
     found: dict[str, Any] = {}
     for name, value in where.items():
@@ -202,7 +204,7 @@ def document_filter(where: DocumentFilter | Mapping[str, Any]) -> DocumentFilter
             choice = ", ".join([*_FLAGS, *(other for other in known if other not in _FLAGS.values())])
             raise UsageError(f"unknown condition {name!r}; choose one of {choice}")
         if isinstance(known[field], tuple):
-            value = (value,) if isinstance(value, str) else tuple(value)  # noqa: PLW2901
+            value = tuple(value) if isinstance(value, list | tuple | set) else (value,)  # noqa: PLW2901
         found[field] = day_of(value) if isinstance(value, date) else value
     if "languages" in found:
         from thresher.reader.language.codes import language_code
@@ -211,7 +213,8 @@ def document_filter(where: DocumentFilter | Mapping[str, Any]) -> DocumentFilter
     try:
         return msgspec.convert(found, DocumentFilter)
     except msgspec.ValidationError as fault:
-        raise UsageError(f"a condition on documents cannot be used: {fault}") from None
+        expected, _, place = str(fault).partition(" - at `$.")
+        raise UsageError(f"the condition {place.rstrip('`') or where} cannot be used: {expected}") from None
 
 
 class _Test(Struct, frozen=True):

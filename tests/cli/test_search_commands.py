@@ -352,3 +352,52 @@ def test_a_closed_pipe_ends_a_command_in_silence(imported: Path) -> None:
     line = f"{sys.executable} -m thresher.cli words {imported} | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_a_count_and_the_last_line_hold_for_the_lines_that_are_kept(imported: Path) -> None:
+    kept = ("search", imported, "old", "--keep", '"dog"')
+    assert run(*kept, "--count").stdout == "1 hit\n"
+    assert run(*kept, "--count", "--json").rows() == [{"hits": 1}]
+    assert run(*kept).stderr == "thresher: 1 of 2 hits\n"
+    refused = run(*kept, "--spans")
+    assert (refused.returncode, "leave --keep" in refused.stderr) == (2, True)
+
+
+def test_positions_of_hits_can_be_written_to_a_file(imported: Path, tmp_path: Path) -> None:
+    assert run("search", imported, "old", "--spans", "-o", tmp_path / "spans.csv").returncode == 0
+    with (tmp_path / "spans.csv").open() as file:
+        assert list(csv.reader(file)) == [["first", "last"], ["1", "1"], ["8", "8"]]
+
+
+def test_a_file_gets_all_rows_unless_a_limit_is_given(tmp_path: Path) -> None:
+    words = "\n".join(f"word{number}" for number in range(1_200))
+    (tmp_path / "many.vert").write_text(f'<doc id="d">\n<s>\n{words}\n</s>\n</doc>\n')
+    import_files(tmp_path / "corpus", [tmp_path / "many.vert"], language="en", attributes=("word",))
+    update(tmp_path / "corpus")
+    for limit, lines in (((), 1_201), (("--limit", "7"), 8)):
+        run("words", tmp_path / "corpus", "-o", tmp_path / "words.tsv", *limit)
+        written = (tmp_path / "words.tsv").read_text("utf-8").splitlines()
+        assert len(written) == lines and written[0].split("\t")[:2] == ["value", "count"]
+
+
+def test_unknown_values_are_named_in_tables(tmp_path: Path) -> None:
+    (tmp_path / "two.vert").write_text(
+        '<doc id="a" year="2001">\n<s>\ncat\n</s>\n</doc>\n<doc id="b">\n<s>\ncat\n</s>\n</doc>\n'
+    )
+    import_files(tmp_path / "c", [tmp_path / "two.vert"], language="en", attributes=("word",))
+    update(tmp_path / "c")
+    shown = run("distribution", tmp_path / "c", "cat")
+    assert "(unknown)" in shown.stdout and "2001" in shown.stdout
+    assert run("distribution", tmp_path / "c", "horse").stderr == "thresher: nothing found\n"
+
+
+def test_defaults_of_older_versions_still_work(imported: Path) -> None:
+    lines = run("search", imported, "old", "--json").stdout
+    assert run("search", imported, "old", "--json", "--context", "", "--sort", "").stdout == lines
+    assert run("search", imported, "old", "--count", "--collocates", "--json").rows() == [{"hits": 2}]
+
+
+@pytest.mark.parametrize("window", ["junk", "3", "1,-1", "1,x"])
+def test_a_window_that_is_none_is_refused_although_nothing_is_found(imported: Path, window: str) -> None:
+    refused = run("collocates", imported, "horse", "--window", window)
+    assert refused.returncode == 2 and refused.stderr.startswith("thresher: ")

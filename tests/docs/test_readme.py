@@ -21,12 +21,6 @@ pytestmark = pytest.mark.slow
 README = (ROOT / "README.md").read_text("utf-8")
 MOST_WORDS = 900
 FAST = {"polite": {"delay": 0}}
-PAGE = """<html lang="en"><head><title>The mill by the river</title></head><body>
-<nav><a href="/">Home</a> <a href="/news">News</a> <a href="/about">About us</a></nav><article>
-<p>The old mill by the river has been open to visitors since the spring. It was built in 1786, and for more than a
-hundred years it made flour for the whole valley, until the railway brought cheaper flour from the coast.</p>
-<p>On Sundays there is fresh bread, which the miller bakes from his own flour, and children may feed the ducks.</p>
-</article><footer>Contact | Imprint | Cookies</footer></body></html>"""
 
 
 def block(language: str) -> str:
@@ -54,9 +48,10 @@ def words_of(line: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory in which both sessions run, the console session first."""
+    """The directory in which both sessions run, with the corpus that `make demo` makes."""
     directory = tmp_path_factory.mktemp("readme")
-    (directory / "page.html").write_text(PAGE, "utf-8")
+    demo = [sys.executable, "-m", "thresher.cli", "demo", "demo-corpus"]
+    subprocess.run(demo, cwd=directory, check=True, capture_output=True)
     return directory
 
 

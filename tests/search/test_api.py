@@ -163,3 +163,16 @@ def test_an_open_corpus_answers_queries(tmp_path: Path) -> None:
     (tmp_path / "corpus.toml").write_text('language = "cs"\n')
     corpus = thresher.open(tmp_path)
     assert corpus.search(QUERY).count() == made.index.search(QUERY).count()
+
+
+def test_a_search_shows_its_first_lines_in_a_notebook(corpus: IndexedCorpus) -> None:
+    search = corpus.search(QUERY)
+    assert search._repr_html_() == search.first()._repr_html_()
+    assert len(search.to_pandas()) == search.count()
+
+
+def test_spans_are_a_table_and_pairs(corpus: IndexedCorpus) -> None:
+    spans = corpus.search(QUERY).spans()
+    assert spans.columns == ("first", "last")
+    assert list(spans) == [(row["first"], row["last"]) for row in spans.records()]
+    assert repr(spans).splitlines()[0].split() == ["first", "last"]

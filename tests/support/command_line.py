@@ -10,6 +10,7 @@ import pty
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +40,9 @@ def run(*arguments: object, cwd: Path | None = None) -> CommandResult:
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(errors),
         contextlib.chdir(cwd or Path.cwd()),
+        warnings.catch_warnings(),
     ):
+        warnings.simplefilter("always")
         patch.setattr(sys, "argv", ["thresher", *map(str, arguments)])
         try:
             main()

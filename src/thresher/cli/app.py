@@ -11,6 +11,7 @@ import msgspec
 from cyclopts import App, Group, Parameter
 
 from thresher._version import __version__
+from thresher.errors import ThresherWarning
 
 
 def _shown_default(value: Any) -> str | None:
@@ -75,7 +76,7 @@ def say_warning(
     line: str | None = None,
 ) -> None:
     """Print a warning of Thresher as a message; takes the place of `warnings.showwarning`."""
-    if issubclass(category, FutureWarning):
+    if issubclass(category, FutureWarning | ThresherWarning):
         say(str(message))
     elif text := warnings.formatwarning(message, category, filename, lineno, line):
         print(text, file=file or sys.stderr, end="")

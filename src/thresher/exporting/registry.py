@@ -19,6 +19,7 @@ from thresher.exporting.formats.wacz import write_wacz
 from thresher.exporting.output import PACKED, folder, opened
 from thresher.selection import DocumentFilter
 from thresher.store.corpus_files import CorpusFiles
+from thresher.wording import ReportView
 
 
 class ExportFormat(Struct, frozen=True):
@@ -35,7 +36,7 @@ class ExportFormat(Struct, frozen=True):
         return self.suffixes[0] if self.suffixes else ""
 
 
-class ExportReport(Struct, frozen=True):
+class ExportReport(ReportView, Struct, frozen=True):
     """The result of an export."""
 
     documents: int

@@ -29,6 +29,7 @@ from thresher.store.durable_files import locked, replace, sync_directory
 from thresher.store.imported_files import FOLDER, TEMPORARY, PageFileStats, describe_file
 from thresher.store.imported_files import PAGES_TEMPORARY as TEMPORARY_PAGES
 from thresher.store.imported_files import files as imported_files
+from thresher.wording import ReportView
 
 ERASED = "a document that was erased with `thresher forget`, left out"
 MAX_NAMED = 10  # input files that a remark names
@@ -42,7 +43,7 @@ class RefusedFile(Struct, frozen=True):
     why: str  # with the cure
 
 
-class ImportReport(Struct, frozen=True):
+class ImportReport(ReportView, Struct, frozen=True):
     """The results of an import."""
 
     files: tuple[str, ...] = ()

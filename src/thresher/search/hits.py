@@ -10,15 +10,17 @@ The examples in this module query a corpus of two documents:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from thresher.search.analysis.tables import Concordance, ResultTable
+    import pandas
+
+    from thresher.search.analysis.tables import Concordance, ResultTable, Spans
     from thresher.search.cql.ast import Strategy
     from thresher.search.searcher import Index, RunningSearch
 
-# First and last offset in tokens, such as (-5, 5); or a structure, such as "s".
+# First and last offset in tokens, such as (-5, 5) or "-5,5"; or a structure, such as "s".
 Window = tuple[int, int] | str
 
 SECONDS = 60.0  # time limit of a query
@@ -37,6 +39,8 @@ class Search:
     a                The old cat  sleeps  . Cats sleep
     a  The old cat sleeps . Cats  sleep
     2 lines (hits 1 to 2; there are more)
+
+    In a notebook a search shows its first lines.
     """
 
     def __init__(
@@ -65,16 +69,39 @@ class Search:
         where = f", within={self.within!r}" if self.within else ""
         return f"Search({self.cql!r}{where})"
 
+    def _repr_html_(self) -> str:
+        return self.first()._repr_html_()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the whole concordance as a pandas DataFrame."""
+        return self.concordance().to_pandas()
+
     @property
     def stopped(self) -> str:
         """The reason why the last result is incomplete, or "" if it is complete."""
         return self._latest.stopped
 
-    def count(self) -> int:
-        """Return the number of hits."""
+    def count(self, *, keep: str = "", drop: str = "", window: Window = (-5, 5), distinct: str = "") -> int:
+        """Return the number of hits, or of the lines that a concordance with the same conditions has.
+
+        >>> corpus.search("old").count(), corpus.search("old").count(keep='"dog"')
+        (2, 1)
+        """
         from thresher.search.analysis.counts import count
 
         search = self._start()
+        if keep or drop or distinct:
+            from thresher.search.analysis.concordance import count_lines
+
+            return count_lines(
+                self._index,
+                search,
+                keep=keep,
+                drop=drop,
+                window=window,
+                distinct=distinct,
+                within=self.within,
+            )
         if self.within is None:
             return search.count()
         return int(count(self._index, search, within=self.within).records()[0]["hits"])
@@ -91,22 +118,21 @@ class Search:
 
         return count(self._index, self._start(), within=self.within)
 
-    def spans(self) -> Iterator[tuple[int, int]]:
-        """Yield the first and the last position of every hit, counted over all tokens of the index.
+    def spans(self) -> Spans:
+        """Return the first and the last position of every hit, counted over all tokens of the index.
 
-        >>> list(corpus.search('"old" []').spans())
+        >>> spans = corpus.search('"old" []').spans()
+        >>> spans
+        first  last
+            1     2
+            8     9
+        2 rows
+        >>> list(spans)
         [(1, 2), (8, 9)]
         """
-        from thresher.search.analysis import subcorpora
+        from thresher.search.analysis.positions import spans
 
-        search = self._start()
-        if self.within is None:
-            yield from search.spans()
-            return
-        scope = subcorpora.scope(self._index, self.within)
-        for number, hits in scope.stream(search):
-            base = self._index.bases[number]
-            yield from zip((hits.firsts + base).tolist(), (hits.lasts + base).tolist(), strict=True)
+        return spans(self._index, self._start(), within=self.within)
 
     def first(self, count: int = 20) -> Concordance:
         """Return the first lines of the concordance as soon as they are found."""

@@ -160,7 +160,7 @@ def test_a_spreadsheet_is_given_no_formulas_if_asked_for() -> None:
 
 
 def test_an_unknown_format_is_an_error(corpus: Corpus) -> None:
-    with pytest.raises(AnalysisError, match="unknown format 'xls'; choose one of csv, jsonl, parquet"):
+    with pytest.raises(AnalysisError, match="unknown format 'xls'; choose one of csv, tsv, jsonl, parquet"):
         write(ResultTable(pa.table({})), io.BytesIO(), "xls")
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import thresher
 from search.test_searcher import PAGES, VERTICAL, crawled
 from support.command_line import run
 from support.corpora.exports import TEXTS, make
+from thresher.errors import ThresherWarning
 from thresher.importing.corpora import import_files
 from thresher.search.index.coverage import rows, shortfall
 from thresher.search.index.manifest import writing
@@ -32,6 +34,8 @@ def test_documents_that_came_later_are_counted(tmp_path: Path) -> None:
     assert str(shortfall(tmp_path)) == (f"the index holds 2 of 3 documents; run: thresher index {tmp_path}")
     found = run("search", tmp_path, "page", "--count")
     assert found.stdout == "2 hits\n" and "the index holds 2 of 3 documents" in found.stderr
+    with pytest.warns(ThresherWarning, match="holds 2 of 3 documents"):
+        assert thresher.open(tmp_path).search("page").count() == 2
     update(tmp_path, annotator="plain", processes=1)
     assert shortfall(tmp_path) is None
 

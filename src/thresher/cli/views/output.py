@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, in columns for people; progress, remarks and errors to stderr."""
+"""The console of results on stdout; progress, remarks and errors go to stderr."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from thresher.cli.views.output import PIPE_WIDTH, result_console
 from thresher.cli.views.tables import FigureTable
 from thresher.cli.views.text import harmless
 from thresher.search.analysis import ResultTable
-from thresher.search.analysis.display import cell, is_text, shown_columns
+from thresher.search.analysis.display import cell, is_text, shown, shown_columns
 
 MATCH_SHARE = 0.5  # largest share of the width for the match
 ORIGIN_WIDTH = 24  # characters on a terminal
@@ -24,7 +24,9 @@ def view(table: ResultTable, rows: int | None = None) -> FigureTable:
     titles = [column.replace("_", " ") for column in columns]
     text = [title for title, column in zip(titles, columns, strict=True) if is_text(table.rows, column)]
     records = table.rows.slice(0, rows).to_pylist()
-    return FigureTable(titles, ([cell(row[column]) for column in columns] for row in records), text=text)
+    return FigureTable(
+        titles, ([shown(column, row[column]) for column in columns] for row in records), text=text
+    )
 
 
 def units(table: ResultTable) -> Group:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from thresher._version import __version__
 from thresher.store.corpus_files import CorpusError
 from thresher.store.durable_files import exclusive, is_locked, replace
+from thresher.wording import ReportView
 
 FOLDER = "runs"
 LOCK = "lock"
@@ -67,8 +68,8 @@ class StepRun(Struct):
         return total
 
 
-class Run(Struct):
-    """A run of a recipe."""
+class Run(ReportView, Struct):
+    """A run of a recipe. At a prompt and in notebooks it shows its steps."""
 
     number: int
     started: float  # seconds since 1970
@@ -80,6 +81,25 @@ class Run(Struct):
     inputs: dict[str, str] = {}  # digests of the files of the corpus, by name
     steps: list[StepRun] = []
     result: list[str] = []  # paths of the final shards, relative to the corpus
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the steps with the numbers of their artifacts and what they counted."""
+        return [
+            {
+                "step": step.name,
+                **{state: step.count(state) for state in ("made", "found", "failed", "waiting")},
+                "counts": step.report,
+            }
+            for step in self.steps
+        ]
+
+    def __repr__(self) -> str:
+        steps = "; ".join(
+            f"{row['step']}: {row['made']:,} made, {row['found']:,} found"
+            + (f", {row['failed']:,} failed" if row["failed"] else "")
+            for row in self.rows()
+        )
+        return f"<Run {self.number}, {self.state}: {steps}>"
 
     @property
     def keys(self) -> set[str]:

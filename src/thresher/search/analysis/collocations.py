@@ -18,7 +18,7 @@ from thresher.search.analysis.scope import (
     vocabulary,
 )
 from thresher.search.analysis.tables import ResultTable, first, one_of, ordered
-from thresher.search.analysis.windows import Window, sides, spelled, types_in
+from thresher.search.analysis.windows import Window, checked_window, sides, spelled, types_in
 from thresher.search.searcher import Index, RunningSearch
 
 Floats = NDArray[np.float64]
@@ -44,6 +44,7 @@ def collocates(
     with the document. The attribute is lemma if there are lemmas, or else word.
     """
     one_of(sort, MEASURES, "measure")
+    window = checked_window(index, window)
     scope = subcorpora.scope(index, within)
     words = vocabulary(index, attribute or default_attribute(index))
     hits, joint = near(scope, search, words, window)
@@ -67,7 +68,7 @@ def near(
     total = 0
     for number, hits in scope.stream(search):
         total += len(hits)
-        windows = sides(scope.index, segments[number], hits, window)
+        windows = sides(segments[number], hits, window)
         for starts, ends in (windows[:2], windows[2:]):
             for types in types_in(segments[number], starts, ends):
                 type_counts[number] += np.bincount(types, minlength=segments[number].types)

@@ -21,7 +21,7 @@ from thresher.search.analysis.scope import (
     structure_in,
 )
 from thresher.search.analysis.tables import AnalysisError, Concordance, one_of, reasons
-from thresher.search.analysis.windows import Window, has_one, sides, spelled, texts
+from thresher.search.analysis.windows import Window, checked_window, has_one, sides, spelled, texts
 from thresher.search.encoding.bitpacking import Starts
 from thresher.search.execution.segment_search import Hits, joined_hits, selected
 from thresher.search.index.segment import DOCUMENT
@@ -72,9 +72,10 @@ def kwic(
     window around the hit. `distinct` keeps one hit for each structure of a name, such as doc. Without a size, all
     lines are returned.
     """
-    for name, value in (("page", page), ("size", size)):
-        if value is not None and value < 1:
-            raise AnalysisError(f"{name} must be at least 1, got {value}")
+    _check_numbers(page=page, size=size, sample=sample)
+    if isinstance(context, int) and context < 0:
+        raise AnalysisError(f"context must be at least 0, got {context}")
+    context_window = checked_window(index, context if isinstance(context, str) else (-context, context))
     if sort:
         one_of(sort, SORTS, "order")
     chooser = LineChooser(subcorpora.scope(index, within), keep, drop, window, distinct)
@@ -105,7 +106,29 @@ def kwic(
             stopped.append(f"{which} of {total:,}")
         else:
             stopped.append(f"{which}; there are more")
-    return Concordance(rows_of(index, shown, start + 1, context, attributes, meta), reasons(*stopped))
+    return Concordance(rows_of(index, shown, start + 1, context_window, attributes, meta), reasons(*stopped))
+
+
+def _check_numbers(**given: int | None) -> None:
+    """Raise AnalysisError for a number that is less than 1."""
+    for name, value in given.items():
+        if value is not None and value < 1:
+            raise AnalysisError(f"{name} must be at least 1, got {value}")
+
+
+def count_lines(
+    index: Index,
+    search: RunningSearch,
+    *,
+    keep: str = "",
+    drop: str = "",
+    window: Window = (-5, 5),
+    distinct: str = "",
+    within: str | None = None,
+) -> int:
+    """Return the number of lines that `kwic` returns with these conditions."""
+    chooser = LineChooser(subcorpora.scope(index, within), keep, drop, window, distinct)
+    return sum(len(lines.firsts) for lines in chooser.stream(search))
 
 
 def gathered(
@@ -139,8 +162,8 @@ class LineChooser:
     """Selects the hits that become lines: by scope, by tokens near them, and one for each structure."""
 
     def __init__(self, scope: DocumentScope, keep: str, drop: str, window: Window, distinct: str) -> None:
-        self._scope, self._window, self._distinct = scope, window, distinct
         index = scope.index
+        self._scope, self._window, self._distinct = scope, checked_window(index, window), distinct
         if distinct:
             one_of(distinct, index.structures, "structure")
         searches = [
@@ -177,10 +200,10 @@ class LineChooser:
             asked = 4 * sum(len(hits) for parts in by_segment for hits in parts)
 
     def _kept(self, number: int, hits: Hits) -> Hits:
-        index, segment = self._scope.index, self._scope.index.segments[number]
+        segment = self._scope.index.segments[number]
         hits = self._scope.kept(number, hits)
         for places, is_wanted in self._near:
-            left_starts, left_ends, right_starts, right_ends = sides(index, segment, hits, self._window)
+            left_starts, left_ends, right_starts, right_ends = sides(segment, hits, self._window)
             near = has_one(places[number], left_starts, left_ends)
             near |= has_one(places[number], right_starts, right_ends)
             hits = selected(hits, near == is_wanted)
@@ -255,7 +278,7 @@ def rows_of(
     index: Index,
     lines: ConcordanceLines,
     first: int,
-    context: int | str,
+    window: Window,
     attributes: Sequence[str],
     meta: Sequence[str],
 ) -> pa.Table:
@@ -264,7 +287,7 @@ def rows_of(
     names = ["document", *meta, "left", "match", "right", *(f"match_{name}" for name in attributes)]
     parts: list[list[pa.Array[Any]]] = [
         _cells(
-            index, number, lines.selected(order[lines.segments[order] == number]), context, attributes, meta
+            index, number, lines.selected(order[lines.segments[order] == number]), window, attributes, meta
         )
         for number in range(len(index.segments))
     ]
@@ -301,13 +324,12 @@ def _cells(
     index: Index,
     number: int,
     lines: ConcordanceLines,
-    context: int | str,
+    window: Window,
     attributes: Sequence[str],
     meta: Sequence[str],
 ) -> list[pa.Array[Any]]:
     segment, firsts, nexts = index.segments[number], lines.firsts, lines.lasts + 1
-    window = context if isinstance(context, str) else (-context, context)
-    left_starts, _, _, right_ends = sides(index, segment, Hits(firsts, lines.lasts), window)
+    left_starts, _, _, right_ends = sides(segment, Hits(firsts, lines.lasts), window)
     word = main_attribute(index)
     return [
         pa.array(document_keys(segment)[document_numbers(segment, firsts)], pa.uint64()),

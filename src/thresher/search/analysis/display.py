@@ -13,6 +13,7 @@ CELL_WIDTH = 40  # characters of a text in a cell
 LINE_WIDTH = 110  # characters of a concordance line
 MATCH_SHARE = 0.5  # of a line, at most
 ORIGIN_WIDTH = 28
+UNKNOWN = "(unknown)"
 HIDDEN_COLUMNS = ("document", "first", "last", "number")  # keys and positions: for programs
 
 
@@ -43,16 +44,28 @@ def cell(value: Any) -> str:
     return str(value)
 
 
+def shown(column: str, value: Any) -> str:
+    """Return a value of a column as a table shows it; a value that is missing in the texts is named as such.
+
+    >>> shown("value", ""), shown("title", "")
+    ('(unknown)', '')
+    """
+    return UNKNOWN if value == "" and column.startswith("value") else cell(value)
+
+
 def shown_columns(rows: pa.Table) -> list[str]:
-    """Return the columns of a table that people read: without keys and positions."""
-    return [name for name in rows.column_names if name not in HIDDEN_COLUMNS]
+    """Return the columns of a table that people read: without keys and positions, if there are others."""
+    return [name for name in rows.column_names if name not in HIDDEN_COLUMNS] or rows.column_names
 
 
 def table_text(rows: pa.Table, stopped: str) -> str:
     """Return the first rows as aligned columns."""
     names = shown_columns(rows)
     are_text = [is_text(rows, name) for name in names]
-    lines = [names, *([printable(cell(row[name]), CELL_WIDTH) for name in names] for row in _head(rows))]
+    lines = [
+        names,
+        *([printable(shown(name, row[name]), CELL_WIDTH) for name in names] for row in _head(rows)),
+    ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     aligned = [
         "  ".join(
@@ -69,7 +82,7 @@ def table_html(rows: pa.Table, stopped: str) -> str:
     names = shown_columns(rows)
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(
-        "<tr>" + "".join(_html_cell(row[name], is_text(rows, name)) for name in names) + "</tr>"
+        "<tr>" + "".join(_html_cell(shown(name, row[name]), is_text(rows, name)) for name in names) + "</tr>"
         for row in _head(rows)
     )
     return (
@@ -125,8 +138,8 @@ def _origin(rows: pa.Table, line: Mapping[str, Any]) -> str:
     return "  ".join(str(line[name]) for name in names[: names.index("left")])
 
 
-def _html_cell(value: Any, left: bool) -> str:
-    return f'<td style="text-align: {"left" if left else "right"}">{escape(cell(value))}</td>'
+def _html_cell(text: str, left: bool) -> str:
+    return f'<td style="text-align: {"left" if left else "right"}">{escape(text)}</td>'
 
 
 def _summary(rows: pa.Table, plural: str, stopped: str) -> str:

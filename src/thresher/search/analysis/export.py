@@ -1,10 +1,11 @@
-"""Write tables to files: CSV for spreadsheets, JSON lines for programs, Parquet for statistics."""
+"""Write tables to files: CSV and TSV for spreadsheets, JSON lines for programs, Parquet for statistics."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -49,6 +50,18 @@ def _csv(table: ResultTable, file: BinaryIO, spreadsheet: bool) -> None:
     text.detach()  # the stream belongs to the caller and stays open
 
 
+def _tsv(table: ResultTable, file: BinaryIO, _: bool) -> None:
+    """Write lines of values between tabs, without quotes; tabs and line ends in values become spaces."""
+    file.write(_tsv_line(table.columns))
+    for batch in _batches(table):
+        file.writelines(_tsv_line(row.values()) for row in batch)
+
+
+def _tsv_line(values: Iterable[Any]) -> bytes:
+    cells = ("" if value is None else re.sub(r"[\t\r\n]+", " ", str(value)) for value in values)
+    return ("\t".join(cells) + "\n").encode()
+
+
 def _harmless(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_SIGNS) else value
 
@@ -66,6 +79,7 @@ def _parquet(table: ResultTable, file: BinaryIO, _: bool) -> None:
 
 FORMATS: dict[str, Callable[[ResultTable, BinaryIO, bool], None]] = {
     "csv": _csv,
+    "tsv": _tsv,
     "jsonl": _jsonl,
     "parquet": _parquet,
 }

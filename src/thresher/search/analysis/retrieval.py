@@ -118,7 +118,7 @@ def retrieve(
     found = finder.best_of_blocks(limit) if limit is not None and not weighed.get(RARITY) else None
     ranked, is_whole = found or finder.best_of_all(limit)
     ends = np.minimum(ranked.nexts, ranked.firsts + longest)
-    shown = rows_of(index, ConcordanceLines(ranked.segments, ranked.firsts, ends - 1), 1, 0, (), meta)
+    shown = rows_of(index, ConcordanceLines(ranked.segments, ranked.firsts, ends - 1), 1, (0, 0), (), meta)
     parts = {name if name == RARITY else f"{name}_rank": ranked.parts[:, n] for n, name in enumerate(weighed)}
     columns: dict[str, Any] = {"score": ranked.scores, **parts, "found": ranked.found}
     columns |= {name: shown[name] for name in ("document", *meta)}

@@ -198,6 +198,8 @@ def _vocabulary(index: Index, name: str) -> AttributeVocabulary:
         segment.attributes[name].lexicon.values if name in segment.attributes else pa.array([""], pa.string())
         for segment in index.segments
     ]
+    if not lists:
+        return AttributeVocabulary(pa.array([], pa.string()), [], [])
     if len(lists) == 1:
         values, by_value = lists[0], [np.arange(len(lists[0]), dtype=np.uint32)]
     else:

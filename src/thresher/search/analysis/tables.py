@@ -89,6 +89,14 @@ class Concordance(ResultTable, frozen=True):
         return display.concordance_html(self.rows, self.stopped)
 
 
+class Spans(ResultTable, frozen=True):
+    """First and last positions of hits. Iteration yields pairs of numbers."""
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:  # type: ignore[override]
+        for batch in self.rows.to_batches():
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
 class AnalysisError(UsageError):
     """An option of an analysis that cannot be used. The message names values that can."""
 

@@ -19,7 +19,37 @@ from thresher.search.execution.segment_search import Hits
 from thresher.search.index.segment import DOCUMENT, Segment
 from thresher.search.searcher import Index
 
-Window = tuple[int, int] | str  # first and last offset in tokens, such as -5, 5; or a structure, such as "s"
+# First and last offset in tokens, such as (-5, 5) or "-5,5"; or a structure, such as "s".
+Window = tuple[int, int] | str
+
+
+def window_of(window: Window) -> Window:
+    """Return a window as two numbers or as the name of a structure.
+
+    >>> window_of("-3,3"), window_of((-3, 3)), window_of("s")
+    ((-3, 3), (-3, 3), 's')
+    """
+    if isinstance(window, str) and "," not in window:
+        return window
+    try:
+        first, last = map(int, window.split(",") if isinstance(window, str) else window)
+    except (TypeError, ValueError):
+        raise AnalysisError(_bad_window(window)) from None
+    if first > last:
+        raise AnalysisError(f"the window {first},{last} has no tokens; try {last},{first}")
+    return first, last
+
+
+def checked_window(index: Index, window: Window) -> Window:
+    """Return a window as `window_of`; raise AnalysisError for a structure that the index does not have."""
+    found = window_of(window)
+    if isinstance(found, str) and index.segments:
+        one_of(found, index.structures, "structure")
+    return found
+
+
+def _bad_window(window: object) -> str:
+    return f"window must be two numbers, such as -5,5, or a structure, such as s; got {window!r}"
 
 
 class Sides(NamedTuple):
@@ -31,17 +61,14 @@ class Sides(NamedTuple):
     right_ends: Starts
 
 
-def sides(index: Index, segment: Segment, hits: Hits, window: Window) -> Sides:
-    """Return the windows around hits of a segment; they end with the document, or with the structure."""
+def sides(segment: Segment, hits: Hits, window: Window) -> Sides:
+    """Return the windows around hits of a segment, from `checked_window`; they end with document or structure."""
     firsts, lasts = hits.firsts, hits.lasts
     if isinstance(window, str):
-        name = one_of(window, index.structures, "structure")
-        left_starts, right_ends = _borders(segment, name, firsts, lasts)
+        left_starts, right_ends = _borders(segment, window, firsts, lasts)
         return Sides(left_starts, firsts, lasts + 1, right_ends)
     left_starts, right_ends = _borders(segment, DOCUMENT, firsts, lasts)
     least, most = window
-    if least > most:
-        raise AnalysisError(f"the window {least},{most} has no tokens; try {most},{least}")
     starts = np.maximum(firsts + min(least, 0), left_starts)
     ends = np.minimum(lasts + 1 + max(most, 0), right_ends)
     return Sides(

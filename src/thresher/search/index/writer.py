@@ -14,13 +14,14 @@ from thresher.search.index.manifest import Manifest, ManifestWriter, SegmentEntr
 from thresher.search.index.merge import merge
 from thresher.search.index.segment import DOCUMENT, Segment
 from thresher.search.index.segment_builder import INPUT, KEY, IndexDocument, SegmentGatherer, write_segment
+from thresher.wording import ReportView
 
 RUN_TOKENS = 24_000_000  # tokens that are gathered in memory for a segment
 MOST_TOKENS = (1 << 32) - 1  # of a segment: positions have 32 bits
 REWRITE_SHARE = 0.2  # a segment is rewritten when more than this share of its documents is deleted
 
 
-class IndexChanges(Struct, frozen=True):
+class IndexChanges(ReportView, Struct, frozen=True):
     """The result of an update of an index."""
 
     added: int = 0  # documents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from thresher.cli.app import Directory, Many
+from thresher.cli.app import Directory, Many, say
 from thresher.cli.commands.searching.options import (
     DEFAULT_MATCHING,
     DEFAULT_OUTPUT,
@@ -15,11 +15,10 @@ from thresher.cli.commands.searching.options import (
     OutputOptions,
     Query,
     WindowText,
+    bounds,
     command,
-    given,
     open_search,
     publish,
-    window_of,
 )
 from thresher.errors import UsageError
 
@@ -55,7 +54,7 @@ def freq(
         raise UsageError(f"--by takes one place or two, got {len(places)}: {' '.join(places)}")
     search = open_search(directory, query, matching)
     chosen = places[0] if len(places) == 1 else (places[0], places[1])
-    publish(search.freq(chosen, **given(minimum=minimum, limit=limit)), to)
+    publish(search.freq(chosen, **bounds(minimum, limit, to)), to)
 
 
 @command
@@ -82,8 +81,8 @@ def collocates(
         Measure to sort by.
     """
     search = open_search(directory, query, matching)
-    options = given(minimum=minimum, limit=limit)
-    publish(search.collocates(attribute=attribute, window=window_of(window), sort=sort, **options), to)
+    options = bounds(minimum, limit, to)
+    publish(search.collocates(attribute=attribute, window=window or "-5,5", sort=sort, **options), to)
 
 
 @command
@@ -108,7 +107,14 @@ def distribution(
         Attribute of a structure: doc_year, doc_host, doc_tld …
     """
     search = open_search(directory, query, matching)
-    publish(search.distribution(by, **given(minimum=minimum, limit=limit)), to)
+    table = search.distribution(by, **bounds(minimum, limit, to))
+    found = [row["value"] for row in table if row["hits"]]
+    if not found and to.is_for_people:
+        say("nothing found")
+        return
+    publish(table, to)
+    if found == [""]:
+        say(f"no document with a hit has a {by}; try another attribute, such as --by doc_host")
 
 
 @command

@@ -69,7 +69,7 @@ def run(
     directory: Path,
     query: list[str] | None,
     old: OldFlags,
-    window: tuple[int, int] | str,
+    window: str,
     meta: list[str] | None,
     matching: MatchOptions,
     to: OutputOptions,
@@ -96,7 +96,7 @@ def _table(
     directory: Path,
     query: list[str] | None,
     old: OldFlags,
-    window: tuple[int, int] | str,
+    window: str,
     meta: list[str] | None,
     matching: MatchOptions,
 ) -> ResultTable:

@@ -39,8 +39,10 @@ WindowText = Annotated[
     ),
 ]
 Attribute = Annotated[str, Parameter(help="Attribute of tokens: word, lc, lemma, pos …")]
-Minimum = Annotated[int | None, Parameter(help="Smallest frequency of a row.")]
-Limit = Annotated[int | None, Parameter(help="Largest number of rows.")]
+Minimum = Annotated[
+    int | None, Parameter(help="Smallest frequency of a row; if left out, 2 for ngrams, 3 for collocates.")
+]
+Limit = Annotated[int | None, Parameter(help="Largest number of rows; a file gets all if left out.")]
 Within = Annotated[str, Parameter(help="Name of a subcorpus; see thresher subcorpora.")]
 Meta = Annotated[
     list[str] | None, Many, Parameter(help="Attributes of structures to show: doc_url, doc_year …")
@@ -68,10 +70,10 @@ class OutputOptions:
 
     output: Annotated[
         Path | None,
-        Parameter(name=["--output", "-o"], help="File for the result; .csv, .jsonl or .parquet."),
+        Parameter(name=["--output", "-o"], help="File for the result; .csv, .tsv, .jsonl or .parquet."),
     ] = None
     format: Annotated[
-        Literal["csv", "jsonl", "parquet"] | None,
+        Literal["csv", "tsv", "jsonl", "parquet"] | None,
         Parameter(help="Format of the file, or of the result on stdout."),
     ] = None
     json: Annotated[bool, Parameter(name="--json", negative=(), help="JSON on stdout, for machines.")] = False
@@ -87,14 +89,11 @@ DEFAULT_OUTPUT = OutputOptions()
 
 
 def open_corpus(directory: Path) -> Corpus:
-    """Open a corpus that has an index; a note on stderr says if the index lacks documents."""
+    """Open a corpus that has an index; a missing index is reported before anything else."""
     import thresher
-    from thresher.search.index.coverage import shortfall
 
     corpus = thresher.open(directory)
-    _ = corpus.index_reader  # a missing index is reported before anything else
-    if lacking := shortfall(directory):
-        say(str(lacking))
+    _ = corpus.index_reader
     return corpus
 
 
@@ -108,19 +107,10 @@ def open_search(directory: Path, query: list[str] | None, matching: MatchOptions
     )  # fmt: skip
 
 
-def window_of(text: str) -> tuple[int, int] | str:
-    """Return a window from its text: two numbers, or a structure.
-
-    >>> window_of("-3,3"), window_of("s"), window_of("")
-    ((-3, 3), 's', (-5, 5))
-    """
-    if not text:
-        return -5, 5
-    try:
-        first, _, last = text.partition(",")
-        return int(first), int(last or first)
-    except ValueError:
-        return text
+def bounds(minimum: int | None, limit: int | None, to: OutputOptions) -> dict[str, Any]:
+    """Return the bounds on rows that were given. Without a limit, a file gets all rows."""
+    every = {"limit": None} if limit is None and to.output else {}
+    return {**given(minimum=minimum, limit=limit), **every}
 
 
 def given(**options: int | None) -> dict[str, Any]:

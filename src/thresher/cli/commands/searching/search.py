@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -21,16 +21,17 @@ from thresher.cli.commands.searching.options import (
     command,
     open_search,
     publish,
-    window_of,
     write,
 )
 from thresher.cli.exit_codes import DONE, FAULT
+from thresher.errors import UsageError
 from thresher.wording import counted
 
 if TYPE_CHECKING:
     from thresher.search.hits import Search
 
 PAGE_LINES = 20  # lines of a concordance on the terminal
+CONTEXT_TOKENS = 8  # on either side of a hit
 
 
 @command
@@ -45,7 +46,7 @@ def search(
     attributes: Annotated[list[str] | None, Many] = None,
     page: int = 1,
     size: int | None = None,
-    sort: Literal["left", "node", "right"] | None = None,
+    sort: Annotated[Literal["left", "node", "right", ""], Parameter(show_choices=False)] = "",
     sample: int | None = None,
     seed: int = 1,
     keep: str = "",
@@ -83,7 +84,7 @@ def search(
     size
         Lines of a page; 20, or all for machines.
     sort
-        Sort by the words to the left, to the right, or of the match (node).
+        Sort by the words to the left, to the right, or of the match: left, right or node.
     sample
         Show this many lines at random.
     seed
@@ -95,20 +96,25 @@ def search(
     distinct
         Show one hit for each structure of this name, as doc.
     """
-    if old_flags.run(directory, query, old, window_of(window), meta, matching, to):
+    if not count and old_flags.run(directory, query, old, window or "-5,5", meta, matching, to):
         return
     found = open_search(directory, query, matching)
-    if (count or spans) and not to.output and not (count and found.within):
-        _plain_answer(found, spans=spans, json=to.json)
-    if count:
-        publish(found.counts(), to)
+    lines_of: dict[str, Any] = {
+        "keep": keep, "drop": drop, "window": window or "-5,5", "distinct": distinct,
+    }  # fmt: skip
+    narrowed = bool(keep or drop or distinct)
+    if spans and narrowed:
+        raise UsageError("--spans shows all hits; leave --keep, --drop and --distinct out")
+    if (count or spans) and not to.output and (narrowed or not (count and found.within)):
+        _plain_answer(found, lines_of, spans=spans, json=to.json)
+    if count or spans:
+        publish(found.spans() if spans else found.counts(), to)
         return
     if size is None and to.is_for_people:
         size = PAGE_LINES
     lines = found.concordance(
-        context=int(context) if context.isdigit() else context, attributes=attributes or (), meta=meta or (),
-        page=page, size=size, sort=sort or "", sample=sample,
-        seed=seed, keep=keep, drop=drop, window=window_of(window), distinct=distinct,
+        context=_context(context), attributes=attributes or (), meta=meta or (),
+        page=page, size=size, sort=sort, sample=sample, seed=seed, **lines_of,
     )  # fmt: skip
     if to.is_for_people:
         from thresher.cli.views.search import concordance
@@ -118,14 +124,25 @@ def search(
         write(lines, to)
     if lines.stopped:
         say(lines.stopped)
-    if to.is_for_people and not lines.stopped.endswith(f" {found.count():,}"):  # a number is said once
-        say(f"{counted(found.count(), 'hit')}{_because(found.stopped)}")
+    if not to.is_for_people:
+        return
+    hits = found.count()
+    if narrowed:
+        kept = found.count(**lines_of)
+        say(f"{kept:,} of {counted(hits, 'hit')}{_because(found.stopped)}")
+    elif not lines.stopped.endswith(f" {hits:,}"):  # a number is said once
+        say(f"{counted(hits, 'hit')}{_because(found.stopped)}")
 
 
-def _plain_answer(search: Search, *, spans: bool, json: bool) -> None:
+def _context(text: str) -> int | str:
+    """Return a number of tokens or the name of a structure; "" is the default."""
+    return int(text) if text.isdecimal() else text or CONTEXT_TOKENS
+
+
+def _plain_answer(search: Search, lines_of: dict[str, Any], *, spans: bool, json: bool) -> None:
     """Show the number of hits or their positions, and end the command."""
     places = list(search.spans()) if spans else []
-    hits = len(places) if spans else search.count()
+    hits = len(places) if spans else search.count(**lines_of)
     limited = {"stopped": search.stopped} if search.stopped else {}
     if json:
         print_json({"hits": hits, **({"spans": places} if spans else {}), **limited})

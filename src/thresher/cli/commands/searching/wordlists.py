@@ -16,6 +16,7 @@ from thresher.cli.commands.searching.options import (
     Minimum,
     OutputOptions,
     Within,
+    bounds,
     command,
     given,
     open_corpus,
@@ -56,7 +57,7 @@ def words(
     """
     table = open_corpus(directory).words(
         attribute=attribute, matching=matching, flags=flags, sort=sort, spread=spread, within=within or None,
-        **given(minimum=minimum, limit=limit),
+        **bounds(minimum, limit, to),
     )  # fmt: skip
     publish(table, to)
 
@@ -86,7 +87,7 @@ def ngrams(
     """
     table = open_corpus(directory).ngrams(
         n, attribute=attribute, structure=structure, within=within or None,
-        **given(minimum=minimum, limit=limit),
+        **bounds(minimum, limit, to),
     )  # fmt: skip
     publish(table, to)
 
@@ -120,7 +121,7 @@ def keywords(
     """
     table = open_corpus(directory).keywords(
         against or None, within=within or None, attribute=attribute, smoothing=smoothing, sort=sort,
-        **given(minimum=minimum, limit=limit),
+        **bounds(minimum, limit, to),
     )  # fmt: skip
     publish(table, to)
 
