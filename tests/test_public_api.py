@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import thresher
 from support import TESTS
@@ -436,7 +437,7 @@ def test_a_corpus_is_imported_indexed_processed_and_exported(web: str, tmp_path:
 
 
 def test_former_names_work_and_warn(corpus: thresher.Corpus) -> None:
-    with pytest.warns(DeprecationWarning, match=r"use documents\(\)"):
+    with pytest.warns(DeprecationWarning, match=r"Corpus\.docs\(\) is deprecated; use documents\(\)"):
         assert corpus.docs(["url"]) == corpus.documents(["url"])
     with pytest.warns(DeprecationWarning, match="ask"):
         table = corpus.ask("freq", '[word=".*"]', by="word@node", limit=3)
@@ -453,3 +454,36 @@ def test_the_former_module_of_crawl_can_be_imported_beside_the_function(tmp_path
     first, second = output_of(source, tmp_path).splitlines()
     assert first.startswith("thresher.crawl.start.crawl is deprecated; use thresher.crawl")
     assert second == "thresher.crawler.api thresher.crawling"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"settings": {"polite": 1}}, "settings must be tables"),
+        ({"seeds": 5}, "a text, a path or a list of them is needed, got 5"),
+    ],
+)
+def test_a_crawl_refuses_what_has_another_shape(
+    tmp_path: Path, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        thresher.crawl(tmp_path / "corpus", "cs", **arguments)
+    assert not (tmp_path / "corpus").exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "message"), [("x", "must be a mapping"), ({"max_badness": "x"}, "max_badness")]
+)
+def test_conditions_of_another_shape_are_refused(corpus: thresher.Corpus, where: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        corpus.documents(where=where)
+
+
+def test_a_report_is_a_table_in_a_notebook(corpus: thresher.Corpus, tmp_path: Path) -> None:
+    report = corpus.export(tmp_path / "report.jsonl")
+    assert "<th>documents</th>" in report._repr_html_()
+    assert report.to_pandas()["documents"].tolist() == [report.documents]
+    run = corpus.process(processes=1)
+    assert repr(run).startswith(f"<Run {run.number}, done: ")
+    assert run.to_pandas()["step"].tolist() == [step.name for step in run.steps]
+    assert "<script>" not in replace(report, left_out={"<script>": 1})._repr_html_()

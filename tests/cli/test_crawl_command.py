@@ -57,6 +57,7 @@ def test_an_old_flag_works_with_a_warning(tmp_path: Path) -> None:
         ]
         crawled = run("crawl", tmp_path / "corpus", "--lang", "cs", *given, "--readers", "1")
     assert "--readers is --processes now" in crawled.stderr
+    assert "waiting" not in crawled.stdout + run("status", tmp_path / "corpus").stdout, "the crawl is over"
     assert load(tmp_path / "corpus").read.processes == 1
 
 

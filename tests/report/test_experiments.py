@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -420,9 +421,21 @@ def test_every_experiment_stores_its_figures_and_its_picture(
     first = stored.read_bytes()
     shown = run()
     assert stored.read_bytes() == first  # the same crawl, the same figures
-    assert shown.out == "" and str(stored) in shown.err.replace("\n", "")
-    assert len(shown.err.splitlines()) > 4
+    assert str(stored) in shown.err.replace("\n", "")
+    assert len(shown.out.splitlines()) > 4
     assert sorted(path.name for path in (corpus / "runs").iterdir() if path.name.startswith(".")) == []
+
+
+def test_a_result_that_cannot_be_stored_is_shown_all_the_same(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sealed = shutil.copytree(corpus, tmp_path / "sealed")
+    shutil.rmtree(sealed / "runs", ignore_errors=True)
+    (sealed / "runs").write_text("as if no directory could be made here")
+    app(["experiment", "links", str(sealed)], result_action="return_value")
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) > 4
+    assert "the result is not stored" in shown.err
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class _Digests:
         self._used: dict[str, KnownSegment] = {}
         try:
             self._known = msgspec.json.decode(path.read_bytes(), type=dict[str, KnownSegment])
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (OSError, ValueError):  # missing, or damaged: it is only a cache
             self._known = {}
 
     def digest(self, path: Path) -> str:
@@ -80,4 +81,5 @@ class _Digests:
 
     def save(self) -> None:
         if self._used != self._known:
-            replace(self._path, msgspec.json.encode(self._used))
+            with suppress(OSError):  # a corpus that cannot be written to can be read all the same
+                replace(self._path, msgspec.json.encode(self._used))

@@ -206,6 +206,12 @@ def test_a_dry_run_lists_the_first_stage_with_the_reason(corpus: Path) -> None:
     assert (new.missing, new.total, new.why) == (1, 4, "other inputs")
 
 
+def test_a_dry_run_writes_nothing_into_a_corpus_without_runs(corpus: Path) -> None:
+    recipe(corpus, {"step": "statistics"})
+    assert dry_run(corpus)[0].step == "statistics"
+    assert not (corpus / "runs").exists()
+
+
 def test_runs_are_recorded_and_can_be_compared(corpus: Path) -> None:
     recipe(corpus, {"step": "filter", "opted_out": True, "min_chars": 4})
     process(corpus, Here())
@@ -401,7 +407,7 @@ def test_the_commands_process_show_and_collect(corpus: Path) -> None:
     code, out, err = command("process", corpus, "--status", "--json")
     assert json.loads(out)["number"] == 2
     code, out, err = command("runs", corpus)
-    assert "exact_duplicates, near_duplicates, statistics" in err and err.count("done") == 2
+    assert "exact_duplicates, near_duplicates, statistics" in out and out.count("done") == 2
     code, out, err = command("runs", corpus, 1, 2)
     assert (code, "nothing differs" in err) == (0, True)
     code, out, err = command("runs", corpus, 9)

@@ -139,7 +139,7 @@ def crawl(
     if json:
         print_json({"ending": ending.reason, **status})
     elif status:
-        show(figures(status))
+        show(figures({**status, "waiting": None}))
     say(f"{ENDINGS.get(ending.reason, f'stopped: the {ending.reason} is spent')} {ending.detail}".strip())
     codes = {"done": DONE, "dry": DONE, "waiting": DONE, "interrupted": INTERRUPTED}
     sys.exit(codes.get(ending.reason, BUDGET))
@@ -196,9 +196,19 @@ def status(directory: Directory, *, json: AsJson = False) -> None:
     if json:
         print_json(found)
         return
-    show(figures(found))
+    show(figures(found if _is_running(directory) else {**found, "waiting": None}))
     if hint := _trained_language_hint(directory, found):
         say(hint)
+
+
+def _is_running(directory: Path) -> bool:
+    """Return whether a crawl is writing the corpus; nobody waits for anything after its end."""
+    from thresher.store.durable_files import is_locked
+
+    try:
+        return is_locked(directory / "lock")
+    except OSError:  # a medium that cannot be written to
+        return False
 
 
 def _imported_documents(directory: Path) -> int:

@@ -162,7 +162,7 @@ def domains(
 def _perform(
     name: str, directory: Path, lang: str, settings: dict[str, Any], plot: Path | None, json: bool
 ) -> None:
-    """Run an experiment, store its result and picture, and print its tables."""
+    """Run an experiment, print its tables, and store its result and picture."""
     from thresher.cli.views.experiments import VIEWS
     from thresher.reader.language.codes import language_code
     from thresher.report.experiments import EXPERIMENTS, report, save
@@ -176,12 +176,19 @@ def _perform(
     result = chosen.run(evidence, **settings)
     svg = chosen.picture(result)
     stored = report(name, lang or evidence.config.language, settings, result)
-    files = save(directory, stored, svg)
-    if plot:
-        replace(plot, svg.encode())
     if json:
         print_json(stored)
     else:
         views: Sequence[Any] = VIEWS[name](result)
         show(*views)
-    say(f"result in {files.json}, picture in {plot or files.svg}")
+    if plot:
+        replace(plot, svg.encode())
+    try:
+        files = save(directory, stored, svg)
+    except OSError as fault:  # the corpus may be on a medium that cannot be written to
+        say(
+            f"the result is not stored in {directory}: {fault.strerror}"
+            + (f"; picture in {plot}" if plot else "")
+        )
+    else:
+        say(f"result in {files.json}, picture in {plot or files.svg}")

@@ -34,7 +34,6 @@ def dry_run(directory: Path, *, last_step: str = "") -> list[PlannedStep]:
     directory = directory.absolute()
     corpus = corpora.open(directory)
     chosen = until(recipe(corpus), last_step)
-    (directory / FOLDER).mkdir(exist_ok=True)
     planner = _Planner(directory / FOLDER, run_log.last(directory))
     with contextlib.suppress(_Unknown):
         planner.walk(corpus, chosen)
