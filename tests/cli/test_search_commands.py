@@ -401,3 +401,12 @@ def test_defaults_of_older_versions_still_work(imported: Path) -> None:
 def test_a_window_that_is_none_is_refused_although_nothing_is_found(imported: Path, window: str) -> None:
     refused = run("collocates", imported, "horse", "--window", window)
     assert refused.returncode == 2 and refused.stderr.startswith("thresher: ")
+
+
+@pytest.mark.parametrize("command", [("words",), ("ngrams", "2"), ("collocates", "word"), ("freq", "word")])
+def test_an_index_without_documents_has_no_rows(tmp_path: Path, command: tuple[str, ...]) -> None:
+    make(tmp_path, [])
+    update(tmp_path, annotator="plain", processes=1)
+    name, *others = command
+    shown = run(name, tmp_path, *others)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "thresher: nothing found\n")

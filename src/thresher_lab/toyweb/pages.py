@@ -31,7 +31,7 @@ from thresher_lab.toyweb.linking import (
     text_target,
     traps,
 )
-from thresher_lab.toyweb.plan import TEXT_FATES, Article, PlannedSpot, article, linked, listing
+from thresher_lab.toyweb.plan import TEXT_FATES, Article, PlannedSpot, article, linked, listing, published
 from thresher_lab.toyweb.texts import text_source
 from thresher_lab.toyweb.web import ToyWeb
 
@@ -121,6 +121,9 @@ def _article(web: ToyWeb, home: ToyHost, page: Article, size: int) -> ToyPage:
         more += f'<p class="licence"><a rel="license" href="{LICENCE}">CC BY-SA</a></p>'
         targets.append(LICENCE)
     head = f'<meta name="robots" content="{asks.words}">\n' if asks.words and not asks.in_header else ""
+    if web.text == "sentences":
+        day = published(page.number)
+        head += f'<meta property="article:published_time" content="{day.isoformat()}">\n'
     wrap = _PARAGRAPHS[home.layout]
     return _document(
         home,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from functools import lru_cache
 from typing import Literal
 
@@ -217,12 +218,18 @@ def _is_list(home: ToyHost, path: str, section: int, page: int) -> bool:
     return known and path == list_path(home, section, page)
 
 
+def published(number: int) -> date:
+    """Return the day on which an article appeared; some paths name its year and month."""
+    return date(2005 + number % 20, 1 + number % 12, 1 + number % 28)
+
+
 def _article_path(home: ToyHost, number: int, language: str, area: str, slug: str) -> str:
     start = area + (f"/{language}" if home.prefixed else "")
     if home.style == 0:
         return f"{start}/{_PATH_WORDS.get(language, _ANY_PATH_WORDS)[0]}/{number}-{slug}.html"
     if home.style == 1:
-        return f"{start}/{2005 + number % 20}/{1 + number % 12:02}/{slug}-{number}/"
+        day = published(number)
+        return f"{start}/{day.year}/{day.month:02}/{slug}-{number}/"
     if home.style == 2:
         return f"{start}/index.php?id={number}"
     return f"{start}/{slug}/{number}"

@@ -15,6 +15,7 @@ from thresher.cli.app import AsJson, Directory, app, print_json, say, show
 from thresher.cli.log_options import DEFAULT_LOG, LogOptions
 from thresher.config import duration
 from thresher.errors import UsageError
+from thresher.wording import counted
 
 if TYPE_CHECKING:
     from thresher.pipeline.runs.run import StageProgress
@@ -67,7 +68,7 @@ def process(
     from thresher.cli.views.progress_line import progress_line
     from thresher.pipeline.runs.dry import dry_run as planned
     from thresher.pipeline.runs.run import process as run_recipe
-    from thresher.store import corpus_files as corpora
+    from thresher.store import imported_files
 
     if status:
         _show_status(directory, json)
@@ -101,8 +102,8 @@ def process(
     for done in run.steps[1:]:
         counts = f"artifacts made {done.count('made'):,}, found {done.count('found'):,}"
         say("; ".join(filter(None, (f"{done.name}: {counts}", _counts(done.report)))))
-    if not corpora.open(directory).files("docs"):
-        say("the corpus has no pages; imported texts and tokens are not processed")
+    if texts := sum(file.rows for file in imported_files.files(directory)):
+        say(f"{counted(texts, 'imported text')} took no part: recipes process pages")
     made = sum(one.count("made") for one in run.steps)
     say(f"run {run.number}: artifacts made {made:,}, in {time.monotonic() - start:.1f} s")
 
@@ -179,7 +180,7 @@ def gc(
     dry_run
         Only show what would be removed.
     """
-    from thresher.cli.views.terminal import amount, counted
+    from thresher.cli.views.terminal import amount
     from thresher.pipeline.runs.collect import collect
 
     _check(directory)

@@ -67,6 +67,7 @@ def _next(directory: str, program: str, python: str) -> list[str]:
         f"{program} status {directory}",
         f"{program} search {directory} vlak --sort right",
         f"{program} freq {directory} '\"na|v|do\" []' --by word@matchend",
+        f"{program} distribution {directory} vlak --by doc_year",
         f"{program} process {directory}",
         f"{program} export {directory} --format vertical | head -40",
         f"{python} -c {quote(code)}",
