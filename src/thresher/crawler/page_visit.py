@@ -40,7 +40,9 @@ from thresher.crawler.fetching.page_fetcher import (
 from thresher.crawler.fetching.responses import received
 from thresher.crawler.frontier.frontier import Frontier
 from thresher.crawler.frontier.link_filter import candidates
+from thresher.crawler.frontier.link_pipeline import LinkPipeline
 from thresher.crawler.manners.robots import Robots
+from thresher.crawler.policy.policy import WeighedLinks
 from thresher.crawler.policy.prioritisers import SourcePage
 from thresher.crawler.shards.coordination import Coordination
 from thresher.crawler.storage.crawl_writer import LinkScores, Outcome
@@ -67,6 +69,7 @@ class PageVisit:
         self._coordination = coordination
         self._clock = state.clock
         self._links = state.link_filter
+        self._pipeline = LinkPipeline(state.queues, state.yields, coordination.links.route)
         self._resolver = Resolver(config.fetch)
         self._fetcher = Fetcher.of(config, self._resolver, connect_to)
         self._pages = PageFetcher(
@@ -110,7 +113,7 @@ class PageVisit:
     def queue(self, urls: Sequence[Candidate], source: str | None = None) -> int:
         """Queue URLs that are unseen and in scope, and return their number; `source` is the host with the links."""
         unseen = self._links.unseen([one.url for one in urls], source)
-        self._queue(self._state.policy.weigh_urls([urls[place] for place in unseen]))
+        self._pipeline.queue([urls[place] for place in unseen])
         return len(unseen)
 
     async def visit(self, candidate: Candidate) -> None:
@@ -130,14 +133,39 @@ class PageVisit:
     def process(
         self, candidate: Candidate, reply: Reply, page: ReadResult, robots: Robots, claim: TextClaim | None
     ) -> None:
-        """Judge a page, write it, learn from it and queue its links."""
+        """Judge a page, weigh its links, write it, learn from it and queue its links."""
         judgement = self._judge(reply, page, robots, claim)
-        text_bytes = len(judgement.page.text.encode()) if judgement.verdict.keep else 0
-        unseen, scores = self._weigh(candidate, reply, judgement, text_bytes)
-        self._state.writer.record_page(candidate, reply, judgement, text_bytes, scores)
-        self._learn(candidate, reply, judgement, text_bytes)
-        self._queue(unseen)
-        self._finish(candidate)
+        page, verdict = judgement.page, judgement.verdict
+        cost = len(reply.body)
+        text_bytes = len(page.text.encode()) if verdict.keep else 0
+        source = SourcePage(
+            candidate.url,
+            verdict.keep,
+            page.badness,
+            verdict.language == self._config.language,
+            text_bytes / cost if cost else 0.0,
+            self._config.language,
+        )
+        places = self._links.unseen_links(candidate, page)
+        links = [page.links[place] for place in places]
+
+        def write(found: WeighedLinks) -> None:
+            scores = self._scores(page, places, found)
+            self._state.writer.record_page(candidate, reply, judgement, text_bytes, scores)
+
+        unseen = candidates(candidate, page, links)
+        self._pipeline.absorb_page(candidate, source, cost, text_bytes, unseen, links, write)
+        self._state.queues.cycles.note_good_links(page)
+        self.uncommitted += 1
+
+    def _scores(self, page: ReadResult, places: Sequence[int], found: WeighedLinks) -> LinkScores:
+        """Return the scores of all links of a page, of which the ones in some places are unseen."""
+        weights = self._state.yields.expected([link.url for link in page.links])
+        chances: list[float | None] = [None] * len(weights)
+        expected = self._state.policy.expected_yields(found.queued)
+        for place, weight, chance in zip(places, expected, found.chances, strict=True):
+            weights[place], chances[place] = weight, chance
+        return LinkScores(weights, chances)
 
     # 2 permit
 
@@ -146,12 +174,10 @@ class PageVisit:
         host = host_of(candidate.url)
         if self._links.is_erased(candidate.url):
             # The erasure was killed before it had cleared the queues.
-            self._finish(candidate)
+            self._pipeline.finish(candidate)
             self._free(host)
             return None
-        if reason := self._state.queues.closing_reason(host, under_way=self._frontier.under_way(host) - 1):
-            self._state.queues.close_host(host, reason)
-            self._put_back(candidate, host)
+        if self._state.queues.refuse_if_due(candidate):
             return None
         permission = await self._pages.permission(candidate.url)
         match permission:
@@ -202,15 +228,18 @@ class PageVisit:
     def _redirect(self, candidate: Candidate, host: str, redirect: Redirect) -> None:
         """Queue the target of a redirect as a new URL that goes through all steps."""
         reply, target = redirect.answer, redirect.target
-        hop = replace(candidate, url=target, hops=candidate.hops + 1)
         if key(target) == key(candidate.url):  # only http became https, which is the same URL to us
-            self._frontier.requeue(candidate, replace(hop, spent=candidate.spent + len(reply.body)))
+            spent = candidate.spent + len(reply.body)
+            again = replace(candidate, url=target, hops=candidate.hops + 1, spent=spent)
+            self._frontier.requeue(candidate, again)
             return
-        onward = replace(hop, source=candidate.url, via="redirect", weight=1.0, tries=0, spent=0)
         # The target of a seed is a seed: many front pages only lead on to another host.
-        self.queue([onward], None if candidate.depth == 0 else host)
+        unseen = self._links.unseen([target], None if candidate.depth == 0 else host)
         detail = "" if self._links.is_erased(target) else target
-        self._record(candidate, reply, Outcome("redirect", f"http {reply.status}", detail))
+        outcome = Outcome("redirect", f"http {reply.status}", detail)
+        self._state.writer.record(candidate, reply, outcome)
+        self._pipeline.absorb_redirect(candidate, [target] if unseen else [], received(reply))
+        self.uncommitted += 1
 
     def _retry(self, candidate: Candidate, retry: Retry) -> None:
         again = candidate
@@ -253,65 +282,16 @@ class PageVisit:
         opt_out = tuple(dict.fromkeys((*judgement.page.opt_out, *robots.opt_outs)))
         return replace(judgement, page=replace(judgement.page, opt_out=opt_out))
 
-    # 6 weigh
-
-    def _weigh(
-        self, candidate: Candidate, reply: Reply, judgement: Judgement, text_bytes: int
-    ) -> tuple[Sequence[Candidate], LinkScores]:
-        """Return the unseen links of a page with their weights, and the scores of all its links."""
-        page, verdict = judgement.page, judgement.verdict
-        policy = self._state.policy
-        cost = len(reply.body)
-        source = SourcePage(
-            candidate.url,
-            verdict.keep,
-            page.badness,
-            verdict.language == self._config.language,
-            text_bytes / cost if cost else 0.0,
-            self._config.language,
-        )
-        places = self._links.unseen_links(candidate, page)
-        links = [page.links[place] for place in places]
-        unseen, unseen_chances = policy.weigh_links(candidates(candidate, page, links), source, links)
-        weights = self._state.yields.expected([link.url for link in page.links])
-        chances: list[float | None] = [None] * len(weights)
-        for place, weight, chance in zip(places, policy.expected_yields(unseen), unseen_chances, strict=True):
-            weights[place], chances[place] = weight, chance
-        return unseen, LinkScores(weights, chances)
-
-    # 8 learn
-
-    def _learn(self, candidate: Candidate, reply: Reply, judgement: Judgement, text_bytes: int) -> None:
-        cost = len(reply.body)
-        self._state.yields.learn(host_of(candidate.url), cost, text_bytes)
-        is_ours = judgement.verdict.language == self._config.language
-        self._state.policy.learn(candidate, cost, text_bytes, is_ours)
-        self._state.queues.cycles.note_good_links(judgement.page)
-
-    # 9 queue
-
-    def _queue(self, unseen: Sequence[Candidate]) -> None:
-        """Queue weighed candidates here, or with the shards that own their hosts."""
-        self._state.queues.add(self._coordination.links.route(unseen))
-
     # the end of a turn
 
     def _record(self, candidate: Candidate, answer: Reply | Failure | None, outcome: Outcome) -> None:
-        """Record the outcome of a URL that gave no page, and learn from its cost."""
+        """Record the outcome of a URL that gave no page, and learn from its cost if it was requested."""
         self._state.writer.record(candidate, answer, outcome)
-        if answer is not None:
-            self._state.yields.learn(host_of(candidate.url), received(answer), 0)
-            if outcome.kind != "redirect":
-                self._state.policy.learn(candidate, received(answer), 0, False)
-        self._finish(candidate)
-
-    def _finish(self, candidate: Candidate) -> None:
-        """Take a URL that has its outcome off the frontier, and weigh its host again."""
-        self._frontier.finish(candidate)
         self.uncommitted += 1
-        host = host_of(candidate.url)
-        self._frontier.reweigh(host)
-        self._state.queues.close_if_due(host)
+        if answer is None:
+            self._pipeline.finish(candidate)
+        else:
+            self._pipeline.absorb_failure(candidate, received(answer))
 
     def _put_back(self, candidate: Candidate, host: str, wait_s: float = 0.0) -> None:
         """Return a URL to its queue, and let its host rest."""
