@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from random import Random
 
-import msgspec
-
 from thresher.config import Config
 from thresher.crawler.frontier import stored_queue
 from thresher.crawler.frontier.backlog import Backlog
@@ -23,10 +21,10 @@ from thresher.crawler.policy.yield_stats import (
     DomainClosing,
     YieldStats,
     relaxations,
+    store_relaxations,
 )
 from thresher.crawler.stop_reasons import Ending, waiting
 from thresher.crawler.storage.crawl_writer import CrawlStats
-from thresher.crawler.storage.keys import CLOSING_RELAXATIONS
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.records import Candidate
 from thresher.store.shard_layout import ALONE, Shard
@@ -174,7 +172,7 @@ class FrontierManager:
             self._closing = DomainClosing(self._config.policy, self._config.budget, times)
             if any(not self.closing_reason(host) for host in poor):
                 self._relaxations = times
-                self._state.put(CLOSING_RELAXATIONS, msgspec.msgpack.encode(times))
+                store_relaxations(self._state, times)
                 commit()
                 self._open()
                 return True

@@ -187,6 +187,11 @@ def relaxations(state: KeyValueState) -> int:
     return msgspec.msgpack.decode(state.get(CLOSING_RELAXATIONS) or _encode(0), type=int)
 
 
+def store_relaxations(state: KeyValueState, times: int) -> None:
+    """Note that the threshold was lowered so many times, with the next commit of the state."""
+    state.put(CLOSING_RELAXATIONS, _encode(times))
+
+
 class DomainClosing:
     """The rule that closes hosts: a spent budget of host or domain, or a poor yield of the domain."""
 
