@@ -19,10 +19,10 @@ from support.invariants import SETTINGS, check_crawl, check_journal, check_raw, 
 from support.webs.toy_webs import all_seeds
 from thresher.config import PolicyName, load, parse
 from thresher.crawler.api import crawl, parse_address
+from thresher.crawler.coordination import alone
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
 from thresher.crawler.policy.yield_stats import PRIOR_YIELD
-from thresher.crawler.shards.coordination import alone
 from thresher.crawler.stop_reasons import Ending
 from thresher.errors import CrawlError, UsageError
 from thresher.judge import TextClaim

@@ -14,10 +14,10 @@ from support.invariants import SETTINGS
 from support.webs.toy_webs import all_seeds
 from thresher.config import parse
 from thresher.crawler.api import crawl
+from thresher.crawler.coordination import alone
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import SLOW_COMMIT_S, Crawl
 from thresher.crawler.page_visit import PageVisit
-from thresher.crawler.shards.coordination import alone
 from thresher.crawler.shards.coordinator import Coordinator
 from thresher.errors import CrawlError
 from thresher.records import Candidate, Failure, Reply

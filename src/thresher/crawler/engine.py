@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from thresher.crawler.coordination import Coordination, alone
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.page_visit import PageVisit
-from thresher.crawler.shards.coordination import Coordination, alone
 from thresher.crawler.status import status
 from thresher.crawler.stop_reasons import NOBODY_REACHED, BudgetMeter, Ending, waiting
 from thresher.errors import CrawlError

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from thresher.crawler.coordination import Coordination
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.fetching.dns import Resolver
 from thresher.crawler.fetching.fetcher import Fetcher
@@ -44,7 +45,6 @@ from thresher.crawler.frontier.link_pipeline import LinkPipeline
 from thresher.crawler.manners.robots import Robots
 from thresher.crawler.policy.policy import WeighedLinks
 from thresher.crawler.policy.prioritisers import SourcePage
-from thresher.crawler.shards.coordination import Coordination
 from thresher.crawler.storage.crawl_writer import LinkScores, Outcome
 from thresher.judge import Judgement, TextClaim
 from thresher.records import Candidate, Failure, ReadResult, Reply

@@ -27,8 +27,9 @@ from thresher.crawler.fetching.page_fetcher import (
     RobotsFetched,
     Wait,
 )
+from thresher.crawler.manners.addresses import LocalAddresses
+from thresher.crawler.manners.network_status import NetworkStatus
 from thresher.crawler.manners.politeness import Politeness
-from thresher.crawler.shards.coordination import LocalAddresses, NetworkStatus
 from thresher.crawler.shards.heartbeat import Superseded
 from thresher.crawler.storage.kv_state import NullState
 from thresher.records import Failure, Reply

@@ -24,9 +24,10 @@ from msgspec.structs import replace
 from thresher.config import Config
 from thresher.crawler.fetching.dns import Resolver
 from thresher.crawler.fetching.responses import REDIRECTS, location, may_pass, received
+from thresher.crawler.manners.addresses import AddressReservations
+from thresher.crawler.manners.network_status import NetworkStatus
 from thresher.crawler.manners.politeness import Politeness
 from thresher.crawler.manners.robots import DISALLOW_ALL, MAX_ROBOTS_BYTES, Robots
-from thresher.crawler.shards.coordination import AddressReservations, NetworkStatus
 from thresher.reader.encoding.decode import unpack
 from thresher.records import Failure, Reply
 from thresher.urls import host as host_of

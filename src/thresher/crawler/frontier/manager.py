@@ -12,6 +12,7 @@ from thresher.crawler.frontier import stored_queue
 from thresher.crawler.frontier.backlog import Backlog
 from thresher.crawler.frontier.cycles import CycleScheduler
 from thresher.crawler.frontier.frontier import Frontier
+from thresher.crawler.frontier.host_scheduler import make_scheduler
 from thresher.crawler.manners.politeness import Politeness
 from thresher.crawler.manners.robots import DISALLOW_ALL
 from thresher.crawler.policy.policy import CrawlPolicy, make_policy
@@ -102,10 +103,10 @@ class FrontierManager:
             return max(rest, self._politeness.rest_on_opening(host) - since) if self._is_resumed else rest
 
         config = self._config
-        policy, scheduler = make_policy(
+        self.policy: CrawlPolicy = self._given_policy or make_policy(
             config.policy, config.language, self._state, self._yields, self._random, self._shard
         )
-        self.policy: CrawlPolicy = self._given_policy or policy
+        scheduler = make_scheduler(config.policy, self._random)
         self.frontier = Frontier(self._state, self._clock, self.policy, scheduler, first_rest)
         for host in self.frontier.names():  # the rules may have changed since the last run
             if reason := self.closing_reason(host):

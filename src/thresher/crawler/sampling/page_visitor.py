@@ -22,8 +22,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 
 from thresher import config as configuration
-from thresher.config import Config
-from thresher.crawler.api import parse_address
+from thresher.config import Config, parse_address
 from thresher.crawler.fetching.dns import Resolver
 from thresher.crawler.fetching.fetcher import Fetcher
 from thresher.crawler.fetching.page_fetcher import (
@@ -40,8 +39,8 @@ from thresher.crawler.fetching.page_fetcher import (
     Wait,
 )
 from thresher.crawler.fetching.responses import received
+from thresher.crawler.manners.addresses import LocalAddresses
 from thresher.crawler.manners.politeness import Politeness
-from thresher.crawler.shards.coordination import LocalAddresses
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.errors import UsageError
 from thresher.judge import Judge

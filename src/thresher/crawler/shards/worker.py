@@ -18,13 +18,14 @@ from typing import Any, NamedTuple, Protocol
 import uvloop
 from msgspec.structs import replace
 
-from thresher.config import Config, load
-from thresher.crawler.api import fault_of_disk, parse_address, raise_file_limit
+from thresher.config import Config, load, parse_address
+from thresher.crawler.coordination import Coordination
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
+from thresher.crawler.manners.network_status import NetworkStatus
 from thresher.crawler.manners.politeness import Politeness
+from thresher.crawler.process_limits import fault_of_disk, raise_file_limit
 from thresher.crawler.seeds import known_seeds
-from thresher.crawler.shards.coordination import Coordination, NetworkStatus
 from thresher.crawler.shards.heartbeat import ShardLease, Superseded, Unreachable
 from thresher.crawler.shards.outbox import Outbox, OutboxCounts
 from thresher.crawler.shards.page_grants import PageGrants
