@@ -23,6 +23,7 @@ from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
 from thresher.crawler.fetching.fetcher import Fetcher, user_agent
 from thresher.crawler.manners.robots import ALLOW_ALL
+from thresher.judge import CLAIM_NOT_NEEDED
 from thresher.reader import extract
 from thresher.reader.html import boilerplate, links, scan_page
 from thresher.reader.quality import fingerprint
@@ -153,7 +154,7 @@ def _main_stages(
             frame = encode(page)
             clock.call("to and from reader", encode, reply)
             page = clock.call("to and from reader", page_from, frame)
-            inputs = (candidate, reply, page, ALLOW_ALL, None)
+            inputs = (candidate, reply, page, ALLOW_ALL, CLAIM_NOT_NEEDED)
             clock.call("judge, scope, the rest", crawl.visits.process, *inputs)
             if number % config.store.commit_pages == 0:
                 clock.call("commit", crawl.commit)

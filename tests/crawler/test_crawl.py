@@ -25,7 +25,7 @@ from thresher.crawler.engine import Crawl
 from thresher.crawler.policy.yield_stats import PRIOR_YIELD
 from thresher.crawler.stop_reasons import Ending
 from thresher.errors import CrawlError, UsageError
-from thresher.judge import TextClaim
+from thresher.judge import CLAIM_GRANTED, TextClaim
 from thresher.store.shard_layout import Shard
 from thresher.urls import host
 from thresher_lab.toyweb import Server, ToyWeb, serve, truth
@@ -132,7 +132,7 @@ class SlowTexts:
         if not self._missing:
             self._is_enough.set()
         await self._is_enough.wait()
-        return TextClaim()
+        return CLAIM_GRANTED
 
 
 def test_visits_that_wait_for_a_text_claim_hold_no_connection(tmp_path: Path, small: Server) -> None:

@@ -14,7 +14,7 @@ from thresher.crawler.manners.addresses import AddressReservations, LocalAddress
 from thresher.crawler.manners.network_status import NetworkStatus
 from thresher.crawler.manners.politeness import Politeness
 from thresher.crawler.stop_reasons import Ending
-from thresher.judge import TextClaim
+from thresher.judge import CLAIM_NOT_NEEDED, TextClaim
 from thresher.records import Candidate
 from thresher.store.shard_layout import ALONE, Shard
 
@@ -29,8 +29,8 @@ class LinkRouter(Protocol):
 class TextClaims(Protocol):
     """Decisions on which page of several shards keeps a text."""
 
-    async def claim(self, text_hash: bytes, url: str) -> TextClaim | None:
-        """Claim a text for a URL; return None if the crawl's own state knows all texts with this hash."""
+    async def claim(self, text_hash: bytes, url: str) -> TextClaim:
+        """Claim a text for a URL, and wait for the decision; it is not needed if the crawl's own state decides."""
 
 
 class Lifecycle(Protocol):
@@ -80,9 +80,9 @@ class LocalLinks:
 class LocalTexts:
     """Text claims of a crawl without shards: its own state knows all texts."""
 
-    async def claim(self, text_hash: bytes, url: str) -> TextClaim | None:  # noqa: ARG002
-        """Return None."""
-        return None
+    async def claim(self, text_hash: bytes, url: str) -> TextClaim:  # noqa: ARG002
+        """Return that no claim is needed."""
+        return CLAIM_NOT_NEEDED
 
 
 class LocalLifecycle:

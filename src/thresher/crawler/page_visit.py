@@ -46,7 +46,7 @@ from thresher.crawler.manners.robots import Robots
 from thresher.crawler.policy.policy import WeighedLinks
 from thresher.crawler.policy.prioritisers import SourcePage
 from thresher.crawler.storage.crawl_writer import LinkScores, Outcome
-from thresher.judge import Judgement, TextClaim
+from thresher.judge import CLAIM_NOT_NEEDED, Judgement, TextClaim
 from thresher.records import Candidate, Failure, ReadResult, Reply
 from thresher.urls import canonical, key
 from thresher.urls import host as host_of
@@ -131,7 +131,7 @@ class PageVisit:
         self.process(candidate, reply, page, robots, claim)
 
     def process(
-        self, candidate: Candidate, reply: Reply, page: ReadResult, robots: Robots, claim: TextClaim | None
+        self, candidate: Candidate, reply: Reply, page: ReadResult, robots: Robots, claim: TextClaim
     ) -> None:
         """Judge a page, weigh its links, write it, learn from it and queue its links."""
         judgement = self._judge(reply, page, robots, claim)
@@ -263,19 +263,19 @@ class PageVisit:
 
     # 5 judge
 
-    async def _claim_text(self, candidate: Candidate, reply: Reply, page: ReadResult) -> TextClaim | None:
-        """Claim the text of a page that may be kept across shards; None if no other shard can have it."""
+    async def _claim_text(self, candidate: Candidate, reply: Reply, page: ReadResult) -> TextClaim:
+        """Claim the text of a page that may be kept, so that no other shard keeps an equal one."""
         if self._coordination.shard.count == 1 or not self._config.judge.duplicates:
-            return None
+            return CLAIM_NOT_NEEDED
         if not page.text_hash or not self._state.judge.verdict(page, reply).keep:
-            return None
+            return CLAIM_NOT_NEEDED
         self._claiming += 1
         try:
             return await self._coordination.texts.claim(page.text_hash, candidate.url)
         finally:
             self._claiming -= 1
 
-    def _judge(self, reply: Reply, page: ReadResult, robots: Robots, claim: TextClaim | None) -> Judgement:
+    def _judge(self, reply: Reply, page: ReadResult, robots: Robots, claim: TextClaim) -> Judgement:
         judgement = self._state.judge.judge(page, reply, claim)
         if not robots.opt_outs:
             return judgement

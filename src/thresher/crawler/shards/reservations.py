@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 import xxhash
@@ -11,8 +12,10 @@ from thresher.crawler.manners.politeness import Politeness
 from thresher.crawler.shards.peers import PeerExchange
 from thresher.crawler.shards.protocol import ClaimText, ReserveAddress
 from thresher.crawler.storage.crawl_writer import CrawlWriter
-from thresher.judge import TextClaim
+from thresher.judge import CLAIM_GRANTED, CLAIM_NOT_NEEDED, CLAIM_UNDECIDED, TextClaim
 from thresher.store.shard_layout import Shard
+
+_log = logging.getLogger(__name__)
 
 CLAIM_TIMEOUT_S = 30.0  # for another shard to decide about a text
 # Time for another shard to reserve an address, and the slack it adds to the address's rest.
@@ -56,21 +59,23 @@ class SharedTexts:
         self._exchange = exchange
         self._granted: list[Callable[[str], None]] = []  # replies that wait for the next commit
 
-    async def claim(self, text_hash: bytes, url: str) -> TextClaim | None:
-        """Claim a text for a URL; return None if this shard decides about it.
+    async def claim(self, text_hash: bytes, url: str) -> TextClaim:
+        """Claim a text for a URL; the claim is not needed if this shard decides about it.
 
-        Also returns None if the deciding shard does not reply in time: an additional copy can be removed by a later
-        step, a text that no shard keeps is lost.
+        If the deciding shard does not reply in time, the claim is undecided. Then the page may be kept although
+        another shard keeps an equal one: an additional copy can be removed by a later step, but a text that no
+        shard keeps is lost.
         """
         decider = _decider(text_hash, self._shard.count)
         if decider == self._shard.number:
-            return None
+            return CLAIM_NOT_NEEDED
         try:
             async with asyncio.timeout(CLAIM_TIMEOUT_S):
                 owner = await self._exchange.request(decider, ClaimText(text_hash, url))
         except TimeoutError:
-            return None
-        return TextClaim(str(owner))
+            _log.warning("shard %d did not decide about the text of %s in time", decider, url)
+            return CLAIM_UNDECIDED
+        return TextClaim.taken(str(owner)) if owner else CLAIM_GRANTED
 
     def answer(self, request: ClaimText, reply: Callable[[str], None]) -> None:
         """Decide about a text for a page of another shard."""
