@@ -16,7 +16,7 @@ from thresher.crawler.coordination import Coordination, alone
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.page_visit import PageVisit
 from thresher.crawler.status import status
-from thresher.crawler.stop_reasons import NOBODY_REACHED, BudgetMeter, Ending, waiting
+from thresher.crawler.stop_reasons import NO_HOST_REACHED, BudgetMeter, Ending, waiting
 from thresher.errors import CrawlError
 from thresher.records import Candidate
 from thresher.urls import host as host_of
@@ -52,7 +52,7 @@ class Crawl:
         self.visits = PageVisit(state, self._coordination, connect_to)
         self._meter = BudgetMeter(state.config.budget, state.writer.stats, state.clock)
         self._under_way: set[asyncio.Task[None]] = set()
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._fault: BaseException | None = None
         self._stopping = False
         self._is_open = False  # connections and readers are there
@@ -81,21 +81,21 @@ class Crawl:
         self._arrived = self._arrived + unseen if self.state.expansion.is_over else 0
         if self._arrived >= MIN_LINKS_TO_RESUME:
             self.state.expansion.resume()
-        self._news.set()
+        self._wakeup.set()
 
     def wake(self) -> None:
         """Let the loop look whether there is something to do."""
-        self._news.set()
+        self._wakeup.set()
 
     def fail(self, fault: BaseException) -> None:
         """End the crawl with a fault; the first one counts."""
         self._fault = self._fault or fault
-        self._news.set()
+        self._wakeup.set()
 
     def stop(self) -> None:
         """Start nothing more, commit and end; URLs under way stay queued."""
         self._stopping = True
-        self._news.set()
+        self._wakeup.set()
 
     # the loop
 
@@ -104,8 +104,8 @@ class Crawl:
         self.state.queues.resume(self.state.writer.stats, self.commit)
         due = self._clock() + self._config.store.commit_seconds
         while not (ending := self._ending()):
-            self._news.clear()
-            await self._wait_for_news(min(due, self._start_visits(), self._expand()))
+            self._wakeup.clear()
+            await self._wait_for_wakeup(min(due, self._start_visits(), self._expand()))
             if self._clock() >= due or self._much_is_pending():
                 self.commit()
                 due = self._clock() + self._config.store.commit_seconds
@@ -114,10 +114,10 @@ class Crawl:
         self.commit()
         return ending
 
-    async def _wait_for_news(self, until: float) -> None:
+    async def _wait_for_wakeup(self, until: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, until - self._clock())):
-                await self._news.wait()
+                await self._wakeup.wait()
 
     def _much_is_pending(self) -> bool:
         return (
@@ -185,14 +185,14 @@ class Crawl:
 
     def _visited(self, visit: asyncio.Task[None]) -> None:
         self._under_way.discard(visit)
-        self._news.set()
+        self._wakeup.set()
         if not visit.cancelled() and (fault := visit.exception()):
             self.fail(fault)
 
     def _expand(self) -> float:
         """Look for more URLs where the crawl has run dry, a portion at a time; return when to look again."""
         expansion = self.state.expansion
-        if not expansion.is_due(idle=not self._under_way and self._idle() not in (None, NOBODY_REACHED)):
+        if not expansion.is_due(idle=not self._under_way and self._idle() not in (None, NO_HOST_REACHED)):
             return math.inf
         expansion.begin(self.commit)
         if not expansion.wants_quiet:
@@ -211,7 +211,7 @@ class Crawl:
         if self._stopping:
             return Ending("interrupted")
         ending = self._lifecycle.ending(self._reason_to_end(), len(self._under_way))
-        if ending == NOBODY_REACHED:
+        if ending == NO_HOST_REACHED:
             raise CrawlError(ending.detail)
         return ending
 
@@ -224,7 +224,7 @@ class Crawl:
         if self._under_way:
             return None
         idle = self._idle()
-        if idle == NOBODY_REACHED:
+        if idle == NO_HOST_REACHED:
             return idle
         if self._config.cycles.pages:
             return self.state.queues.next_cycle(idle, self.state.writer.stats, self.commit)
@@ -237,7 +237,7 @@ class Crawl:
             return Ending("done")
         wait = turn - self._clock()
         if self._coordination.network.is_unreachable and wait > 0:
-            return NOBODY_REACHED
+            return NO_HOST_REACHED
         if wait > self._config.polite.max_crawl_delay:
             return waiting(len(self.state.frontier), wait)
         return None

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from thresher.config import Config, parse
 from thresher.crawler.fetching.dns import Resolver
 from thresher.crawler.fetching.page_fetcher import (
-    NO_NETWORK,
-    NO_ROBOTS,
-    RESTING,
+    REASON_NO_NETWORK,
+    REASON_NO_ROBOTS,
+    REASON_RESTING,
     Allowed,
     Disallowed,
     FetchedPage,
@@ -154,7 +154,7 @@ def test_robots_txt_is_fetched_before_the_first_page_and_uses_the_hosts_turn() -
     assert isinstance(first, RobotsFetched)
     assert first.robots.sitemaps == ("http://a.cz/map.xml",)
     assert (first.rest_s, first.received) == (5.0, len(ROBOTS))
-    assert setting.permission("http://a.cz/page") == Wait(5.0, RESTING)
+    assert setting.permission("http://a.cz/page") == Wait(5.0, REASON_RESTING)
     setting.clock.now += 5.0
     assert isinstance(setting.permission("http://a.cz/page"), Allowed)
     assert setting.web.urls == ["http://a.cz/robots.txt"]
@@ -178,7 +178,7 @@ def test_a_robots_txt_that_cannot_be_had_allows_nothing(answer: Answer) -> None:
     setting = Setting({"http://a.cz/robots.txt": answer})
     assert isinstance(setting.permission("http://a.cz/"), RobotsFetched)
     refusal = setting.permission("http://a.cz/")
-    assert isinstance(refusal, Wait) and refusal.reason == NO_ROBOTS and refusal.seconds > 0
+    assert isinstance(refusal, Wait) and refusal.reason == REASON_NO_ROBOTS and refusal.seconds > 0
     assert setting.web.urls == ["http://a.cz/robots.txt"]
 
 
@@ -273,7 +273,7 @@ def test_a_host_rests_longer_after_each_failure_and_is_given_up_in_the_end() -> 
 def test_a_host_that_asks_for_time_rests_as_long() -> None:
     setting = Setting({"http://a.cz/": reply(503, b"", "Retry-After: 77")})
     assert setting.fetch("http://a.cz/").rest_s == 77.0
-    assert setting.permission("http://a.cz/") == Wait(77.0, RESTING)
+    assert setting.permission("http://a.cz/") == Wait(77.0, REASON_RESTING)
 
 
 def test_redirects_are_values_and_limited() -> None:
@@ -293,7 +293,7 @@ def test_without_a_network_no_host_is_blamed_and_no_try_is_counted() -> None:
     network = NetworkStatus()
     setting = Setting({"http://a.cz/": NO_SUCH_HOST, "http://a.cz/robots.txt": TRANSIENT}, network=network)
     for _ in range(50):
-        assert setting.permission("http://a.cz/") == Wait(30.0, NO_NETWORK)
+        assert setting.permission("http://a.cz/") == Wait(30.0, REASON_NO_NETWORK)
         result = setting.fetch("http://a.cz/", tries=0)
         assert isinstance(result, Retry) and not result.counts and result.rest_s == 30.0
     assert network.is_unreachable

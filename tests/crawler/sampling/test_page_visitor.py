@@ -92,7 +92,7 @@ def test_results_agree_with_the_oracle(
         known = truth(WEB, url)
         kinds.add(known.kind)
         if known.disallowed:
-            assert visit.reason in ("disallowed", "robots.txt cannot be had"), url
+            assert visit.reason in ("disallowed", "robots.txt is unavailable"), url
         elif known.location:
             assert visit.final != url or visit.reason == "redirect loop", url
         elif known.status == 200:
@@ -172,7 +172,7 @@ def test_hosts_that_ask_for_too_much_time_or_do_not_exist_are_reasons(busy: tupl
     found = visits(server, [url, nowhere], config(max_crawl_delay=60.0), clock=time, sleep=time.sleep)
     assert all(visit.page is None for visit in found)
     reasons = {visit.url: visit.reason for visit in found}
-    assert reasons == {url: "asked to wait", nowhere: "robots.txt cannot be had"}
+    assert reasons == {url: "asked to wait", nowhere: "robots.txt is unavailable"}
     assert sum(time.slept) < 60
 
 
@@ -187,7 +187,7 @@ def refused() -> Iterator[str]:
 def test_a_server_that_is_not_there_is_a_reason_not_a_fault(refused: str) -> None:
     time = Time()
     (visit,) = visits(Server(refused, ()), ["http://a.cz/"], clock=time, sleep=time.sleep)
-    assert visit.page is None and visit.reason == "robots.txt cannot be had"
+    assert visit.page is None and visit.reason == "robots.txt is unavailable"
 
 
 def test_a_missing_network_is_noticed_as_soon_as_every_host_was_tried_once(refused: str) -> None:

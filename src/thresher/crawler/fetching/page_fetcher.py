@@ -35,9 +35,9 @@ from thresher.urls import host as host_of
 ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2: at least five are followed
 MAX_UNPACKED_ROBOTS = 16 * MAX_ROBOTS_BYTES
 
-RESTING = "asked to wait"
-NO_ROBOTS = "robots.txt cannot be had"
-NO_NETWORK = "no network"
+REASON_RESTING = "asked to wait"
+REASON_NO_ROBOTS = "robots.txt is unavailable"
+REASON_NO_NETWORK = "no network"
 
 
 class UrlFetcher(Protocol):
@@ -181,11 +181,11 @@ class PageFetcher:
             return HostLost(Failure(url, reason, "the host was given up"))
         robots = self._politeness.robots(host)
         if robots is DISALLOW_ALL:
-            return Wait(self._politeness.robots_wait(host), NO_ROBOTS)
+            return Wait(self._politeness.robots_wait(host), REASON_NO_ROBOTS)
         if robots is not None and not robots.allows(url):
             return Disallowed()
         if wait := self._host_rest(host) or await self._address_wait(host):
-            return Wait(wait, RESTING)
+            return Wait(wait, REASON_RESTING)
         return Allowed(robots) if robots is not None else await self._fetch_robots(url, host)
 
     async def fetch_page(self, url: str, *, hops: int = 0, tries: int = 0) -> FetchResult:
@@ -235,7 +235,7 @@ class PageFetcher:
         """Spend the host's turn on robots.txt."""
         answer, cost = await self._robots_answer(f"{url.partition(':')[0]}://{host}/robots.txt")
         if self._network.is_offline(answer):
-            return Wait(self._polite.backoff, NO_NETWORK, cost)
+            return Wait(self._polite.backoff, REASON_NO_NETWORK, cost)
         if isinstance(answer, Failure) and self._politeness.give_up(host, answer):
             return HostLost(answer, self._politeness.rest(host, answer), cost)
         robots = self._politeness.learn_robots(host, answer)

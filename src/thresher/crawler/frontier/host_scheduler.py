@@ -68,7 +68,7 @@ class RoundRobinScheduler:
 
     def resting(self, count: int) -> tuple[int, list[str]]:
         """Return the number of hosts that rest and some of those that return first."""
-        # The entries are a heap, so those in front return early, though in no order.
+        # The entries are a heap, so the first ones return early, though in no order.
         sample = [
             host for time, number, host in self._entries[:count] if self._places.get(host) == (time, number)
         ]

@@ -25,7 +25,7 @@ from thresher.crawler.shards.protocol import (
     is_same_token,
 )
 from thresher.crawler.shards.takeover import issue
-from thresher.crawler.stop_reasons import NOBODY_REACHED, Ending
+from thresher.crawler.stop_reasons import NO_HOST_REACHED, Ending
 from thresher.errors import CrawlError
 from thresher.log_files import format_in_use
 from thresher.store import partition
@@ -113,8 +113,8 @@ class Coordinator:
             server.close()
         if self._fault:
             raise self._fault
-        if self._leader.ending == NOBODY_REACHED:
-            raise CrawlError(NOBODY_REACHED.detail)
+        if self._leader.ending == NO_HOST_REACHED:
+            raise CrawlError(NO_HOST_REACHED.detail)
         with suppress(CorpusError):  # it was stopped before the first commit
             self._progress(CorpusFiles(self._directory, self._config).stats())
         return self._leader.ending
