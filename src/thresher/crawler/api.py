@@ -19,6 +19,7 @@ from thresher.config import Config, parse_address
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
 from thresher.crawler.frontier.url_scope import UrlScope
+from thresher.crawler.parts import crawl_parts
 from thresher.crawler.prepare import Settings, prepare
 from thresher.crawler.process_limits import fault_of_disk, raise_file_limit
 from thresher.crawler.seeds import Seeds, gather, known_seeds
@@ -146,7 +147,7 @@ async def _run(
     address = config.fetch.fixed_address
     connect_to = parse_address(address) if address else None
     with closing(CrawlState(directory, config)) as state:
-        async with Crawl(state, connect_to=connect_to, progress=progress) as crawl:
+        async with Crawl(state, crawl_parts(config, connect_to), progress=progress) as crawl:
             _stop_on_signals(crawl.stop)
             # Without a URL seen, a crawl before was killed before its first commit: all its seeds are queued again.
             crawl.seed(seeds.urls if state.seen.count else known_seeds(directory))

@@ -24,8 +24,6 @@ from msgspec.structs import replace
 
 from thresher.crawler.coordination import Coordination
 from thresher.crawler.crawl_state import CrawlState
-from thresher.crawler.fetching.dns import Resolver
-from thresher.crawler.fetching.fetcher import Fetcher
 from thresher.crawler.fetching.page_fetcher import (
     Allowed,
     Disallowed,
@@ -43,6 +41,7 @@ from thresher.crawler.frontier.frontier import Frontier
 from thresher.crawler.frontier.link_filter import candidates
 from thresher.crawler.frontier.link_pipeline import LinkPipeline
 from thresher.crawler.manners.robots import Robots
+from thresher.crawler.parts import CrawlParts
 from thresher.crawler.policy.policy import WeighedLinks
 from thresher.crawler.policy.prioritisers import SourcePage
 from thresher.crawler.storage.crawl_writer import LinkScores, Outcome
@@ -50,7 +49,6 @@ from thresher.judge import CLAIM_NOT_NEEDED, Judgement, TextClaim
 from thresher.records import Candidate, Failure, ReadResult, Reply
 from thresher.urls import canonical, key
 from thresher.urls import host as host_of
-from thresher.workers.reader_pool import ReaderPool
 
 MAX_READER_BACKLOG = 256 << 20  # bytes that may wait for readers before fetching pauses
 
@@ -60,41 +58,27 @@ _log = logging.getLogger(__name__)
 class PageVisit:
     """The visits of one crawl process."""
 
-    def __init__(
-        self, state: CrawlState, coordination: Coordination, connect_to: tuple[str, int] | None = None
-    ) -> None:
-        config = state.config
-        self._config = config
+    def __init__(self, state: CrawlState, parts: CrawlParts, coordination: Coordination) -> None:
+        self._config = state.config
         self._state = state
         self._coordination = coordination
         self._clock = state.clock
         self._links = state.link_filter
         self._pipeline = LinkPipeline(state.queues, state.yields, coordination.links.route)
-        self._resolver = Resolver(config.fetch)
-        self._fetcher = Fetcher.of(config, self._resolver, connect_to)
+        self._fetcher = parts.fetcher
+        self._readers = parts.readers
         self._pages = PageFetcher(
-            config,
-            self._fetcher,
+            state.config,
+            parts.fetcher,
             state.politeness,
             coordination.addresses,
-            resolver=None if connect_to else self._resolver,
+            resolver=parts.resolver,
             network=coordination.network,
             check=coordination.lifecycle.check,
+            clock=state.clock,
         )
-        shingles = config.judge.near_duplicates or config.read.shingles
-        self._readers = ReaderPool(replace(config.read, shingles=shingles), config.language)
         self._claiming = 0  # visits that only wait for the answer to a text claim
         self.uncommitted = 0  # outcomes since the last commit
-
-    async def open(self) -> None:
-        """Start the reader processes."""
-        await self._readers.start()
-
-    async def close(self) -> None:
-        """End readers and connections."""
-        await self._readers.close()
-        await self._fetcher.close()
-        await self._resolver.close()
 
     @property
     def _frontier(self) -> Frontier:
@@ -105,10 +89,6 @@ class PageVisit:
         connections = self._fetcher.capacity
         busy = under_way - min(self._claiming, connections)
         return busy < connections and self._readers.backlog < MAX_READER_BACKLOG
-
-    def readers_cpu_seconds(self) -> float:
-        """Return the processor time of the running readers."""
-        return self._readers.cpu_seconds()
 
     def queue(self, urls: Sequence[Candidate], source: str | None = None) -> int:
         """Queue URLs that are unseen and in scope, and return their number; `source` is the host with the links."""
@@ -299,4 +279,4 @@ class PageVisit:
         self._free(host, wait_s)
 
     def _free(self, host: str, rest_s: float = 0.0) -> None:
-        self._frontier.free(host, self._clock() + rest_s)
+        self._frontier.free(host, self._clock.now() + rest_s)

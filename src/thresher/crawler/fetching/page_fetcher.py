@@ -14,14 +14,14 @@ robots.txt has no switch: `fetch_page` is called only after `Allowed`.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from thresher.config import Config
+from thresher.crawler.clock import SYSTEM_CLOCK, Clock
 from thresher.crawler.fetching.dns import Resolver
 from thresher.crawler.fetching.responses import REDIRECTS, location, may_pass, received
 from thresher.crawler.manners.addresses import AddressReservations
@@ -134,7 +134,7 @@ class PageFetcher:
         network: NetworkStatus | None = None,
         check: Callable[[], None] = lambda: None,
         host_rest: Callable[[str], float] = lambda _: 0.0,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Connect the parts of a polite fetch.
 
@@ -157,8 +157,8 @@ class PageFetcher:
             Called before each request; raises if another process owns the hosts by now.
         host_rest
             Seconds that a host still has to rest, for callers that keep no schedule of hosts.
-        sleep
-            Waits between redirects of robots.txt.
+        clock
+            Measures the waits between redirects of robots.txt.
         """
         self._polite = config.polite
         self._max_redirects = config.fetch.max_redirects
@@ -169,7 +169,7 @@ class PageFetcher:
         self._network = network or NetworkStatus(online=True)
         self._check = check
         self._host_rest = host_rest
-        self._sleep = sleep
+        self._clock = clock
 
     async def permission(self, url: str) -> Permission:
         """Return whether a URL may be requested now, and reserve its address if so.
@@ -268,7 +268,7 @@ class PageFetcher:
     async def _wait_for_turn(self, url: str) -> None:
         """Wait before robots.txt is requested behind a redirect: for the host's delay and for its address."""
         host = host_of(url)
-        await self._sleep(self._politeness.delay(host))
+        await self._clock.sleep(self._politeness.delay(host))
         while wait := await self._address_wait(host):
-            await self._sleep(wait)
+            await self._clock.sleep(wait)
         self._check()
