@@ -1,18 +1,20 @@
 """The way of a page, from the frontier to the corpus.
 
-The steps, as in ARCHITECTURE.md:
+The steps, as in ARCHITECTURE.md, each with the object that owns it:
 
-    1 schedule   a candidate comes from the frontier, its host is busy
-    2 permit     robots.txt, closed hosts, turns of addresses
-    3 fetch      a reply, or its redirect, retry or failure
-    4 read       a reader process turns the reply into a page
-    5 judge      keep the page or not
-    6 weigh      unseen links get their weights
-    7 write      raw page, document, links, outcome
-    8 learn      yields and policy
-    9 queue      links enter the frontier, or the outbox of their shard
+    1 schedule     Frontier       a candidate is handed out, its host is busy
+    2 permit       PageFetcher    robots.txt, turns of addresses; FrontierManager: closed hosts
+    3 fetch        PageFetcher    a reply, or its redirect, retry or failure
+    4 read         PageReaders    a reader process turns the reply into a page
+    5 claim text   TextClaims     in a crawl in shards, one of them may keep a text
+    6 judge        Judge          keep the page or not
+    7 weigh        LinkPipeline   unseen links (LinkFilter) get their weights
+    8 write        CrawlWriter    raw page, document, links, outcome
+    9 learn        LinkPipeline   yields and policy
+    10 queue       LinkPipeline   links enter the frontier, or the outbox of their shard
 
-A visit is a coroutine. Steps 5 to 9 run without an `await`, so a commit always contains whole pages.
+A visit is a coroutine that awaits in steps 2 to 5. Steps 6 to 10 are one call, `PageVisit.process`, without an
+`await`, so a commit always contains whole pages.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from thresher.crawler.coordination import Coordination
@@ -55,8 +58,21 @@ MAX_READER_BACKLOG = 256 << 20  # bytes that may wait for readers before fetchin
 _log = logging.getLogger(__name__)
 
 
+class ReadPage(Struct, frozen=True):
+    """A page that was read, and everything that the judge needs to know of its visit."""
+
+    candidate: Candidate
+    reply: Reply
+    page: ReadResult
+    robots: Robots
+    claim: TextClaim
+
+
 class PageVisit:
-    """The visits of one crawl process."""
+    """The way of a page, step by step: it takes each candidate of a crawl process through its visit.
+
+    One object serves all visits of the process. They share its parts, and each is a coroutine of its own (`visit`).
+    """
 
     def __init__(self, state: CrawlState, parts: CrawlParts, coordination: Coordination) -> None:
         self._config = state.config
@@ -108,13 +124,12 @@ class PageVisit:
         if page is None:
             return
         claim = await self._claim_text(candidate, reply, page)
-        self.process(candidate, reply, page, robots, claim)
+        self.process(ReadPage(candidate, reply, page, robots, claim))
 
-    def process(
-        self, candidate: Candidate, reply: Reply, page: ReadResult, robots: Robots, claim: TextClaim
-    ) -> None:
+    def process(self, read: ReadPage) -> None:
         """Judge a page, weigh its links, write it, learn from it and queue its links."""
-        judgement = self._judge(reply, page, robots, claim)
+        candidate, reply = read.candidate, read.reply
+        judgement = self._judge(read)
         page, verdict = judgement.page, judgement.verdict
         cost = len(reply.body)
         text_bytes = len(page.text.encode()) if verdict.keep else 0
@@ -138,19 +153,10 @@ class PageVisit:
         self._state.queues.cycles.note_good_links(page)
         self.uncommitted += 1
 
-    def _scores(self, page: ReadResult, places: Sequence[int], found: WeighedLinks) -> LinkScores:
-        """Return the scores of all links of a page, of which the ones in some places are unseen."""
-        weights = self._state.yields.expected([link.url for link in page.links])
-        chances: list[float | None] = [None] * len(weights)
-        expected = self._state.policy.expected_yields(found.queued)
-        for place, weight, chance in zip(places, expected, found.chances, strict=True):
-            weights[place], chances[place] = weight, chance
-        return LinkScores(weights, chances)
-
     # 2 permit
 
     async def _permit(self, candidate: Candidate) -> Robots | None:
-        """Return the rules under which the URL may be requested now; otherwise settle the URL and return None."""
+        """Return the rules under which the URL may be requested now; else record or requeue it and return None."""
         host = host_of(candidate.url)
         if self._links.is_erased(candidate.url):
             # The erasure was killed before it had cleared the queues.
@@ -241,7 +247,7 @@ class PageVisit:
             return None
         return self._links.without_erased_links(page)
 
-    # 5 judge
+    # 5 claim text
 
     async def _claim_text(self, candidate: Candidate, reply: Reply, page: ReadResult) -> TextClaim:
         """Claim the text of a page that may be kept, so that no other shard keeps an equal one."""
@@ -255,12 +261,25 @@ class PageVisit:
         finally:
             self._claiming -= 1
 
-    def _judge(self, reply: Reply, page: ReadResult, robots: Robots, claim: TextClaim) -> Judgement:
-        judgement = self._state.judge.judge(page, reply, claim)
-        if not robots.opt_outs:
+    # 6 judge
+
+    def _judge(self, read: ReadPage) -> Judgement:
+        judgement = self._state.judge.judge(read.page, read.reply, read.claim)
+        if not read.robots.opt_outs:
             return judgement
-        opt_out = tuple(dict.fromkeys((*judgement.page.opt_out, *robots.opt_outs)))
+        opt_out = tuple(dict.fromkeys((*judgement.page.opt_out, *read.robots.opt_outs)))
         return replace(judgement, page=replace(judgement.page, opt_out=opt_out))
+
+    # 8 write
+
+    def _scores(self, page: ReadResult, places: Sequence[int], found: WeighedLinks) -> LinkScores:
+        """Return the scores of all links of a page, of which the ones in some places are unseen."""
+        weights = self._state.yields.expected([link.url for link in page.links])
+        chances: list[float | None] = [None] * len(weights)
+        expected = self._state.policy.expected_yields(found.queued)
+        for place, weight, chance in zip(places, expected, found.chances, strict=True):
+            weights[place], chances[place] = weight, chance
+        return LinkScores(weights, chances)
 
     # the end of a turn
 
