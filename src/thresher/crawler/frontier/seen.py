@@ -8,9 +8,9 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from thresher.crawler.recent_set import RecentSet
 from thresher.crawler.storage.keys import SEEN
 from thresher.crawler.storage.kv_state import KeyValueState
+from thresher.crawler.storage.recent_set import RecentSet
 
 Keys = npt.NDArray[np.uint64]  # one row of two halves per key
 

@@ -26,8 +26,8 @@ from thresher.crawler.policy.learned.predictor import (
 from thresher.crawler.policy.learned.trees import PolicyForests, shipped
 from thresher.crawler.policy.policy import Front, LaneStanding, WeighedLinks, by_weight
 from thresher.crawler.policy.prioritisers import SourcePage
-from thresher.crawler.recent_set import RecentSet
 from thresher.crawler.storage.kv_state import KeyValueState
+from thresher.crawler.storage.recent_set import RecentSet
 from thresher.records import Candidate, Link
 from thresher.store.shard_layout import ALONE, Shard
 from thresher.urls import host as host_of
