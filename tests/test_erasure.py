@@ -26,6 +26,7 @@ from thresher.config import load as load_config
 from thresher.crawler.api import crawl
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
+from thresher.crawler.parts import crawl_parts
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.erasure import ErasureReport, forget, ids_of_nothing
 from thresher.errors import DataError, NoCorpusError
@@ -408,7 +409,8 @@ STRIDE = 5
 
 def open_crawl(directory: Path, host: str) -> None:
     """Open the crawl as it continues, and check that forgotten URLs are refused, also if some are left."""
-    at_work = Crawl(CrawlState(directory, load_config(directory)))
+    config = load_config(directory)
+    at_work = Crawl(CrawlState(directory, config), crawl_parts(config))
     try:
         seen = at_work.state.seen.count
         at_work.seed([f"http://{host}/anything-new"])

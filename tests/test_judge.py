@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from thresher.config import Config, JudgeSettings
-from thresher.judge import Judge, TextClaim
+from thresher.judge import CLAIM_GRANTED, CLAIM_UNDECIDED, Judge, TextClaim
 from thresher.records import LanguageShare, ReadResult, Reply, Verdict
 
 TEXT = "Dlouhá česká věta o ničem. " * 60
@@ -132,12 +132,18 @@ def test_a_page_without_hashes_is_no_duplicate() -> None:
 
 
 def test_a_page_that_claimed_its_text_is_kept_whatever_copies_were_judged_meanwhile() -> None:
-    judgement = judge(known=Known("7", "8")).judge(GOOD, REPLY, claim=TextClaim())
+    judgement = judge(known=Known("7", "8")).judge(GOOD, REPLY, claim=CLAIM_GRANTED)
     assert judgement.verdict.keep and not judgement.duplicate_of
 
 
+def test_a_page_whose_claim_was_not_decided_is_compared_with_known_pages() -> None:
+    assert judge().judge(GOOD, REPLY, claim=CLAIM_UNDECIDED).verdict.keep
+    judgement = judge(known=Known("", "8")).judge(GOOD, REPLY, claim=CLAIM_UNDECIDED)
+    assert (judgement.verdict.reason, judgement.duplicate_of) == ("text duplicate", "8")
+
+
 def test_a_page_whose_text_another_shard_has_names_it() -> None:
-    judgement = judge().judge(GOOD, REPLY, claim=TextClaim("http://first.cz/"))
+    judgement = judge().judge(GOOD, REPLY, claim=TextClaim.taken("http://first.cz/"))
     assert judgement.verdict.reason == "text duplicate"
     assert judgement.duplicate_of == judgement.owner == "http://first.cz/"
 

@@ -34,10 +34,11 @@ from bench.measure import emit, say
 from bench.webs import Missing, unpacked
 from thresher.config import PolicySettings, ScopeSettings
 from thresher.crawler.frontier.frontier import Frontier
+from thresher.crawler.frontier.host_scheduler import HostScheduler, make_scheduler
 from thresher.crawler.frontier.seen import BloomFilter, Keys, SeenUrls
 from thresher.crawler.frontier.url_scope import UrlScope
 from thresher.crawler.policy.learned.feature_layout import HINTS, MARK
-from thresher.crawler.policy.policy import make_policy
+from thresher.crawler.policy.policy import CrawlPolicy, make_policy
 from thresher.crawler.policy.yield_stats import YieldStats
 from thresher.crawler.shards.outbox import Outbox
 from thresher.crawler.shards.peers import PeerExchange
@@ -181,11 +182,17 @@ def _hosts(urls: int) -> dict[str, Any]:
     return _frontier(urls // 5, urls // 10)
 
 
+def _learned_policy(state: KeyValueState) -> tuple[CrawlPolicy, HostScheduler]:
+    """Return the default policy with its scheduler."""
+    settings, dice = PolicySettings(), random.Random(1)
+    return make_policy(settings, "cs", state, YieldStats(state), dice), make_scheduler(settings, dice)
+
+
 def _frontier(urls: int, hosts: int) -> dict[str, Any]:
     patterns = _url_pairs()
     with tempfile.TemporaryDirectory(prefix="thresher-bench-") as directory:
         state = KeyValueState(Path(directory))
-        policy, turns = make_policy(PolicySettings(), "cs", state, YieldStats(state), random.Random(1))
+        policy, turns = _learned_policy(state)
         frontier = Frontier(state, lambda: 0.0, policy, turns)
         before = _resident()
         for first in range(0, urls, PORTION):
@@ -200,7 +207,7 @@ def _frontier(urls: int, hosts: int) -> dict[str, Any]:
         del frontier
         gc.collect()
         state = KeyValueState(Path(directory))
-        policy, turns = make_policy(PolicySettings(), "cs", state, YieldStats(state), random.Random(1))
+        policy, turns = _learned_policy(state)
         started, started_wall = time.process_time(), time.perf_counter()
         Frontier(state, lambda: 0.0, policy, turns)
         opened, opened_wall = time.process_time() - started, time.perf_counter() - started_wall

@@ -25,6 +25,7 @@ import msgspec
 from bench.measure import emit, say, table
 from thresher.config import PolicySettings
 from thresher.crawler.frontier.frontier import Frontier
+from thresher.crawler.frontier.host_scheduler import make_scheduler
 from thresher.crawler.policy.policy import make_policy
 from thresher.crawler.policy.yield_stats import YieldStats
 from thresher.crawler.storage.kv_state import KeyValueState
@@ -67,9 +68,9 @@ def _measured(name: str, size: int) -> dict[str, Any]:
     dice = random.Random(1)
     with tempfile.TemporaryDirectory(prefix="thresher-bench-") as directory:
         state = KeyValueState(Path(directory))
-        policy, scheduler = make_policy(
-            msgspec.convert({"name": name}, PolicySettings), "cs", state, YieldStats(state), dice
-        )
+        settings = msgspec.convert({"name": name}, PolicySettings)
+        policy = make_policy(settings, "cs", state, YieldStats(state), dice)
+        scheduler = make_scheduler(settings, dice)
         frontier = Frontier(state, lambda: 0.0, policy, scheduler)
         spent = 0.0
         for portion in _portions(size, dice):

@@ -23,6 +23,9 @@ from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
 from thresher.crawler.fetching.fetcher import Fetcher, user_agent
 from thresher.crawler.manners.robots import ALLOW_ALL
+from thresher.crawler.page_visit import ReadPage
+from thresher.crawler.parts import crawl_parts
+from thresher.judge import CLAIM_NOT_NEEDED
 from thresher.reader import extract
 from thresher.reader.html import boilerplate, links, scan_page
 from thresher.reader.quality import fingerprint
@@ -133,7 +136,7 @@ def _main_stages(
     encode, page_from = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(ReadResult).decode
     by_url = {reply.url: (reply, page) for reply, page in zip(replies, pages, strict=True)}
     scratch.mkdir(parents=True)
-    crawl = Crawl(CrawlState(scratch, config))
+    crawl = Crawl(CrawlState(scratch, config), crawl_parts(config))
     crawl.seed(by_url)
     crawl.commit()
     state = crawl.state
@@ -153,8 +156,8 @@ def _main_stages(
             frame = encode(page)
             clock.call("to and from reader", encode, reply)
             page = clock.call("to and from reader", page_from, frame)
-            inputs = (candidate, reply, page, ALLOW_ALL, None)
-            clock.call("judge, scope, the rest", crawl.visits.process, *inputs)
+            read = ReadPage(candidate, reply, page, ALLOW_ALL, CLAIM_NOT_NEEDED)
+            clock.call("judge, scope, the rest", crawl.page_visit.process, read)
             if number % config.store.commit_pages == 0:
                 clock.call("commit", crawl.commit)
     clock.call("commit", crawl.commit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import email.utils
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -21,9 +21,31 @@ DAY_S = 86_400.0
 
 
 class TextClaim(Struct, frozen=True):
-    """The answer to a claim of a text across shards: granted, or held by another page."""
+    """The result of claiming a text for a page, so that shards of one crawl keep one of several equal pages.
 
-    owner: str = ""  # URL of the page that holds the text, "" if the claim was granted
+    not needed: the crawl's own state knows all texts with this hash, or the page would not be kept anyway
+    granted: the page may keep the text, and no other page may
+    taken: another page holds the text, or is about to
+    undecided: the shard that decides did not answer in time, so the page is judged by the crawl's own state alone
+    """
+
+    decision: Literal["not needed", "granted", "taken", "undecided"]
+    owner: str = ""  # URL of the page that holds a taken text
+
+    @classmethod
+    def taken(cls, owner: str) -> TextClaim:
+        """Return the result for a text that another page holds, given the URL of that page."""
+        return cls("taken", owner)
+
+    @property
+    def is_decided(self) -> bool:
+        """True if the claim was granted, or lost to another page."""
+        return self.decision in ("granted", "taken")
+
+
+CLAIM_NOT_NEEDED = TextClaim("not needed")
+CLAIM_GRANTED = TextClaim("granted")
+CLAIM_UNDECIDED = TextClaim("undecided")
 
 
 class KnownPages(Protocol):
@@ -79,7 +101,7 @@ class Judge:
         self._near_duplicates = near_duplicates
 
     def verdict(
-        self, page: ReadResult, reply: Reply | None = None, claim: TextClaim | None = None
+        self, page: ReadResult, reply: Reply | None = None, claim: TextClaim = CLAIM_NOT_NEEDED
     ) -> Verdict:
         """Return the verdict on a page; near duplicates are not looked for, and nothing is remembered.
 
@@ -91,8 +113,8 @@ class Judge:
             Its reply, for the age of the page. A reply without status is a text that came without its markup:
             the bound on HTML bytes does not apply.
         claim
-            The result of claiming the text across shards, None if nothing was claimed. Known pages are asked only
-            if it is None, since a page that claimed its text must not lose to its own copies, judged in between.
+            The result of claiming the text across shards. Known pages are asked only if nothing was decided, since
+            a page that was granted its text must not lose to its own copies, judged in between.
         """
         main = page.languages[0] if page.languages else NO_LANGUAGE
         wanted = self._share(page) if self._language else main
@@ -101,19 +123,18 @@ class Judge:
         return Verdict(not reason, reason, main.code, counted.share, counted.bytes)
 
     def judge(
-        self, page: ReadResult, reply: Reply | None = None, claim: TextClaim | None = None
+        self, page: ReadResult, reply: Reply | None = None, claim: TextClaim = CLAIM_NOT_NEEDED
     ) -> Judgement:
         """Return the final judgement on a page. Call it once per page: near duplicates remember its paragraphs."""
         verdict = self.verdict(page, reply, claim)
-        owner = claim.owner if claim is not None else ""
         duplicate_of = ""
         if verdict.reason == "raw duplicate":
             duplicate_of = self._known.same_body(page.raw_hash)
         elif verdict.reason == "text duplicate":
-            duplicate_of = self._known.same_text(page.text_hash) or owner
+            duplicate_of = self._known.same_text(page.text_hash) or claim.owner
         if verdict.keep and self._near_duplicates:
             page, verdict = self._near_duplicates.sift(page, verdict)
-        return Judgement(verdict, page, duplicate_of, owner)
+        return Judgement(verdict, page, duplicate_of, claim.owner)
 
     def _share(self, page: ReadResult) -> LanguageShare:
         return next((share for share in page.languages if share.code == self._language), NO_LANGUAGE)
@@ -124,7 +145,7 @@ class Judge:
         main: LanguageShare,
         wanted: LanguageShare,
         reply: Reply | None,
-        claim: TextClaim | None,
+        claim: TextClaim,
     ) -> str:
         """Return the first reason to reject the page, "" if there is none; cheap checks come first."""
         settings = self._settings
@@ -136,7 +157,7 @@ class Judge:
             return "noindex"
         if page.html_bytes < settings.min_html_bytes and (reply is None or reply.status):
             return "too little html"
-        if claim is None and page.raw_hash and self._known.same_body(page.raw_hash):
+        if not claim.is_decided and page.raw_hash and self._known.same_body(page.raw_hash):
             return "raw duplicate"
         if len(page.text) < settings.min_text_chars:
             return "too short"
@@ -157,11 +178,10 @@ class Judge:
             return "too many bytes of language"
         return "language share" if settings.language and wanted.share < settings.min_language_share else ""
 
-    def _duplicate_reason(self, page: ReadResult, claim: TextClaim | None) -> str:
-        if claim is not None:
-            first = claim.owner
-        else:
-            first = self._known.same_text(page.text_hash) if page.text_hash else ""
+    def _duplicate_reason(self, page: ReadResult, claim: TextClaim) -> str:
+        first = claim.owner
+        if not claim.is_decided and page.text_hash:
+            first = self._known.same_text(page.text_hash)
         return "text duplicate" if first and self._settings.duplicates else ""
 
     def _age_reason(self, reply: Reply | None) -> str:

@@ -25,7 +25,8 @@ from support.invariants import check_raw, check_stats
 from support.webs.toy_webs import all_seeds
 from thresher.cli import app
 from thresher.config import ShardSettings, dump, load, parse
-from thresher.crawler.api import crawl, fault_of_disk
+from thresher.crawler.api import crawl
+from thresher.crawler.process_limits import fault_of_disk
 from thresher.crawler.shards.coordinator import Coordinator
 from thresher.crawler.stop_reasons import Ending
 from thresher.errors import UsageError

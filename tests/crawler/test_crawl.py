@@ -19,13 +19,14 @@ from support.invariants import SETTINGS, check_crawl, check_journal, check_raw, 
 from support.webs.toy_webs import all_seeds
 from thresher.config import PolicyName, load, parse
 from thresher.crawler.api import crawl, parse_address
+from thresher.crawler.coordination import alone
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
+from thresher.crawler.parts import crawl_parts
 from thresher.crawler.policy.yield_stats import PRIOR_YIELD
-from thresher.crawler.shards.coordination import alone
 from thresher.crawler.stop_reasons import Ending
 from thresher.errors import CrawlError, UsageError
-from thresher.judge import TextClaim
+from thresher.judge import CLAIM_GRANTED, TextClaim
 from thresher.store.shard_layout import Shard
 from thresher.urls import host
 from thresher_lab.toyweb import Server, ToyWeb, serve, truth
@@ -132,7 +133,7 @@ class SlowTexts:
         if not self._missing:
             self._is_enough.set()
         await self._is_enough.wait()
-        return TextClaim()
+        return CLAIM_GRANTED
 
 
 def test_visits_that_wait_for_a_text_claim_hold_no_connection(tmp_path: Path, small: Server) -> None:
@@ -144,8 +145,8 @@ def test_visits_that_wait_for_a_text_claim_hold_no_connection(tmp_path: Path, sm
             coordination = alone(state.politeness)._replace(
                 texts=SlowTexts(enough=2 * connections), shard=Shard(0, 2)
             )
-            target = parse_address(small.connect_to)
-            async with asyncio.timeout(60), Crawl(state, connect_to=target, coordination=coordination) as one:
+            parts = crawl_parts(config, parse_address(small.connect_to))
+            async with asyncio.timeout(60), Crawl(state, parts, coordination=coordination) as one:
                 one.seed(all_seeds(SMALL))
                 return await one.run()
 

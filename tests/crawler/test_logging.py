@@ -14,10 +14,12 @@ from support.invariants import SETTINGS
 from support.webs.toy_webs import all_seeds
 from thresher.config import parse
 from thresher.crawler.api import crawl
+from thresher.crawler.clock import SystemClock
+from thresher.crawler.coordination import alone
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import SLOW_COMMIT_S, Crawl
 from thresher.crawler.page_visit import PageVisit
-from thresher.crawler.shards.coordination import alone
+from thresher.crawler.parts import CrawlParts, crawl_parts
 from thresher.crawler.shards.coordinator import Coordinator
 from thresher.errors import CrawlError
 from thresher.records import Candidate, Failure, Reply
@@ -82,8 +84,8 @@ def test_a_quarantined_page_is_logged_as_a_warning_with_its_url_and_reason(
 
     async def run() -> None:
         with closing(CrawlState(tmp_path, parse({"language": "cs"}))) as state:
-            visits = PageVisit(state, alone(state.politeness))
-            visits._readers = BrokenReaders()  # type: ignore[assignment]
+            parts = CrawlParts(None, BrokenReaders())  # type: ignore[arg-type]
+            visits = PageVisit(state, parts, alone(state.politeness))
             state.frontier.add([Candidate(url)])
             candidate = state.frontier.take()
             assert candidate
@@ -96,23 +98,24 @@ def test_a_quarantined_page_is_logged_as_a_warning_with_its_url_and_reason(
     assert url in line and "reader stalled" in line and "no answer within 5 s" in line
 
 
-class JumpingClock:
+class JumpingClock(SystemClock):
     """A clock that jumps with every look at it."""
 
     def __init__(self, step: float) -> None:
-        self.now, self.step = 1_000.0, step
+        self._time, self._step = 1_000.0, step
 
-    def __call__(self) -> float:
-        self.now += self.step
-        return self.now
+    def now(self) -> float:
+        self._time += self._step
+        return self._time
 
 
 @pytest.mark.parametrize(("step", "warnings"), [(SLOW_COMMIT_S, 1), (0.001, 0)])
 def test_a_slow_commit_is_logged_as_a_warning_with_its_time(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, step: float, warnings: int
 ) -> None:
-    with closing(CrawlState(tmp_path, parse({"language": "cs"}), clock=JumpingClock(step))) as state:
-        Crawl(state).commit()
+    config = parse({"language": "cs"})
+    with closing(CrawlState(tmp_path, config, clock=JumpingClock(step))) as state:
+        Crawl(state, crawl_parts(config)).commit()
     found = lines(caplog, logging.WARNING)
     assert len(found) == warnings
     assert all(line.startswith("a commit of 0 outcomes took ") for line in found)

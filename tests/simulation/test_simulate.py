@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import thresher
 from support.invariants import SETTINGS
@@ -182,6 +183,63 @@ def test_spiderling_closes_a_host_that_gives_nothing() -> None:
     assert harvest.text[-1] == 500
     assert len(harvest.visited) == 12  # the threshold of ten pages is nothing, that of eleven is more
     assert len(simulate(dry, BFS, [0]).visited) == 21
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_all_hosts_of_a_poor_domain_are_closed_before_their_first_fetch(connections: int) -> None:
+    barren = web([(f"http://h{number}.dry.cz/", 70_000, 0) for number in range(60)], {}, {})
+    harvest = simulate(barren, SPIDERLING, range(60), SimulationTerms(connections=connections))
+    # The threshold of eleven pages is the first that is not zero; visits under way come to an end.
+    assert 11 <= len(harvest.visited) <= 11 + connections - 1
+    assert harvest.closed_hosts > 60 - len(harvest.visited), "and the host of the page that decided"
+
+
+class Weighing(Listening):
+    """A policy that gives each link a low weight, and records the targets of redirects as they are queued."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.targets: list[Candidate] = []
+
+    def weigh_links(
+        self, candidates: Sequence[Candidate], source: SourcePage, links: Sequence[Link]
+    ) -> WeighedLinks:
+        return WeighedLinks([replace(one, weight=0.09) for one in candidates], [None] * len(candidates))
+
+    def weigh_urls(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        self.targets += [one for one in candidates if one.via == "redirect"]
+        return list(candidates)
+
+
+def test_the_target_of_a_redirect_is_weighed_as_a_new_url() -> None:
+    pages = [("http://a.cz/", 10, 5), ("http://a.cz/old", 10, 0), ("http://b.cz/new", 10, 5)]
+    leading = web(pages, {0: [1], 1: [2]})._replace(redirects=np.array([False, True, False]))
+    policy = Weighing()
+    assert Simulation(leading, BFS, SimulationTerms(), policy).run([0]).visited.tolist() == [0, 1, 2]
+    expected = Candidate("http://b.cz/new", "http://a.cz/old", "redirect", depth=1, weight=1.0, hops=1)
+    assert policy.targets == [expected]
+
+
+class Curious(PlainPolicy):
+    """A policy that records the pages that the yields know of when links are weighed."""
+
+    def __init__(self, record: CrawlRecord) -> None:
+        super().__init__(Priorities(BFS), by_depth)
+        self.simulation = Simulation(record, BFS, SimulationTerms(), self)
+        self.pages: list[int] = []
+
+    def weigh_links(
+        self, candidates: Sequence[Candidate], source: SourcePage, links: Sequence[Link]
+    ) -> WeighedLinks:
+        self.pages.append(self.simulation._yields.overall.pages)
+        return super().weigh_links(candidates, source, links)
+
+
+def test_links_are_weighed_before_anything_is_learnt_from_their_page() -> None:
+    chain = web([(f"http://a.cz/{number}", 10, 5) for number in range(4)], {0: [1], 1: [2], 2: [3]})
+    policy = Curious(chain)
+    policy.simulation.run([0])
+    assert policy.pages == [0, 1, 2]
 
 
 @pytest.mark.parametrize("policy", get_args(PolicyName))

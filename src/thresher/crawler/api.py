@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import os
-import resource
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -17,31 +14,30 @@ from typing import Any
 
 import uvloop
 
-from thresher import config as configuration
 from thresher._version import __version__
 from thresher.config import Config, parse_address
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
-from thresher.crawler.fetching.fetcher import MAX_RESERVED_FILES
 from thresher.crawler.frontier.url_scope import UrlScope
+from thresher.crawler.parts import crawl_parts
 from thresher.crawler.prepare import Settings, prepare
+from thresher.crawler.process_limits import fault_of_disk, raise_file_limit
 from thresher.crawler.seeds import Seeds, gather, known_seeds
 from thresher.crawler.shards.coordinator import Coordinator
 from thresher.crawler.stop_reasons import Ending
-from thresher.errors import CrawlError, UsageError
+from thresher.errors import UsageError
 from thresher.reader.language.codes import language_code
 from thresher.store.corpus_files import upgrade
 from thresher.store.durable_files import locked
 from thresher.workers import registry
 from thresher.workers.protocol import Engine
 
-__all__ = ["crawl", "fault_of_disk", "language_code", "parse_address", "raise_file_limit"]
+__all__ = ["crawl", "language_code", "parse_address"]
 
 _log = logging.getLogger(__name__)
 
 NO_SEED = "no seed is in scope: look at [scope] in corpus.toml, --tld and the seeds"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = 130  # exit code of a process that stops at once
 
 
@@ -116,32 +112,6 @@ def _crawl(
     return uvloop.run(_run(directory, config, seeds, progress))
 
 
-def fault_of_disk(directory: Path, fault: OSError) -> CrawlError:
-    """Return the error of a crawl for an error of its disk, with the fix."""
-    if scratch := _scratch_at_fault(directory, fault):
-        return CrawlError(
-            f"the folder {scratch} on {socket.gethostname()}, in which shards are to work, cannot be used: "
-            f"{fault.strerror}. Give one that can be written to on every machine with --scratch, or none with "
-            f'--scratch "". Everything reported so far is safe'
-        )
-    if fault.errno in DISK_FULL:
-        return CrawlError(
-            f"disk_full: no space left for {directory}. Everything reported so far is safe; "
-            f"make room and continue with: thresher crawl {directory}"
-        )
-    return CrawlError(f"{directory}: {fault}. Everything reported so far is safe")
-
-
-def _scratch_at_fault(directory: Path, fault: OSError) -> str:
-    """Return the scratch folder of a corpus's shards if the error happened there, otherwise ""."""
-    scratch = configuration.load(directory).shards.scratch if (directory / "corpus.toml").exists() else ""
-    if not scratch or not fault.filename:
-        return ""
-    where, folder = Path(os.fsdecode(fault.filename)).absolute(), Path(scratch)
-    is_above = where in folder.parents and where not in directory.absolute().parents
-    return scratch if folder == where or folder in where.parents or is_above else ""
-
-
 def _crawl_shards(
     directory: Path,
     config: Config,
@@ -177,7 +147,7 @@ async def _run(
     address = config.fetch.fixed_address
     connect_to = parse_address(address) if address else None
     with closing(CrawlState(directory, config)) as state:
-        async with Crawl(state, connect_to=connect_to, progress=progress) as crawl:
+        async with Crawl(state, crawl_parts(config, connect_to), progress=progress) as crawl:
             _stop_on_signals(crawl.stop)
             # Without a URL seen, a crawl before was killed before its first commit: all its seeds are queued again.
             crawl.seed(seeds.urls if state.seen.count else known_seeds(directory))
@@ -185,19 +155,6 @@ async def _run(
                 raise UsageError(NO_SEED)
             crawl.commit()
             return await crawl.run()
-
-
-def raise_file_limit(connections: int) -> None:
-    """Raise the limit on open files to the need of the connections, as far as the system allows.
-
-    Beyond its limit, fewer connections are opened.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + MAX_RESERVED_FILES
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from thresher.config import Config
+from thresher.crawler.clock import SYSTEM_CLOCK, Clock
 from thresher.crawler.frontier.expansion import Expansion
 from thresher.crawler.frontier.frontier import Frontier
 from thresher.crawler.frontier.link_filter import LinkFilter
@@ -37,27 +37,34 @@ class CrawlState:
         *,
         shard: Shard = ALONE,
         root: Path | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
+        clock: Clock = SYSTEM_CLOCK,
+        random: Random | None = None,
     ) -> None:
         """Open the state in a directory; of a shard, `root` is the corpus that the directory belongs to.
 
-        Turns of hosts and budgets are measured with `clock`. Rests that outlive the process, and the times of
-        outcomes, are measured with `wall_clock`.
+        `clock` measures turns of hosts and budgets. Rests that outlive the process, and the times of outcomes, are
+        wall times. `random` makes the random choices of policies; seed it to repeat a crawl.
         """
         root = root or directory
         self.config = config
         self.shard = shard
         self.clock = clock
         imported = ImportedPages.of(root) if config.judge.duplicates else None
-        self.writer = CrawlWriter(directory, config, wall_clock, shard, imported)
+        self.writer = CrawlWriter(directory, config, clock.wall, shard, imported)
         kv = self.writer.kv
         self.seen = SeenUrls(kv)
         self.link_filter = LinkFilter(config.scope, self.seen, erasure_log.load(root), shard)
         self.yields = YieldStats(kv)
-        self.politeness = Politeness(kv, config.polite, wall_clock)
+        self.politeness = Politeness(kv, config.polite, clock.wall)
         self.queues = FrontierManager(
-            kv, config, self.yields, self.politeness, is_resumed=self.seen.count > 0, clock=clock, shard=shard
+            kv,
+            config,
+            self.yields,
+            self.politeness,
+            is_resumed=self.seen.count > 0,
+            clock=clock.now,
+            shard=shard,
+            random=random,
         )
         self.near_duplicates = NearDuplicateFilter(kv, config.judge) if config.judge.near_duplicates else None
         self.judge = Judge(config, self.writer, self.near_duplicates)

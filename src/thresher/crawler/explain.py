@@ -77,7 +77,7 @@ def _from_state(part: Path, config: Config, url: str) -> Explanation:
 
 def _explained(part: Path, config: Config, state: KeyValueState, url: str) -> Explanation:
     yields = YieldStats(state)
-    policy, _ = make_policy(config.policy, config.language, state, yields, Random(1))
+    policy = make_policy(config.policy, config.language, state, yields, Random(1))
     candidate, where, detail = _found(of_part(part, config), state, url)
     if candidate is None:
         candidate = policy.weigh_urls([Candidate(url, via="page")])[0]

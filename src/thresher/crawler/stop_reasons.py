@@ -13,7 +13,7 @@ from thresher.config import BudgetSettings
 from thresher.crawler.storage.crawl_writer import CrawlStats
 
 Budget = Literal["page budget", "byte budget", "time budget", "cycle budget"]
-StopReason = Literal["done", "dry", "waiting", "interrupted", "nobody reached"] | Budget
+StopReason = Literal["done", "dry", "waiting", "interrupted", "no host reached"] | Budget
 
 
 class Ending(Struct, frozen=True):
@@ -25,8 +25,8 @@ class Ending(Struct, frozen=True):
     seconds: float = 0.0  # the shortest time that these hosts asked for
 
 
-NOBODY_REACHED = Ending(
-    "nobody reached",
+NO_HOST_REACHED = Ending(
+    "no host reached",
     "no host could be reached: is there a network, and are the names of the seeds right? "
     "The queue is kept; try again later",
 )

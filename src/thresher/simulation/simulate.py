@@ -16,18 +16,18 @@ from random import Random
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from thresher.config import BudgetSettings, PolicySettings
-from thresher.crawler.frontier.frontier import Frontier
-from thresher.crawler.policy.policy import CrawlPolicy, make_policy
+from thresher.config import Config, PolicySettings
+from thresher.crawler.frontier.link_pipeline import LinkPipeline
+from thresher.crawler.frontier.manager import FrontierManager
+from thresher.crawler.manners.politeness import Politeness
+from thresher.crawler.policy.policy import CrawlPolicy, WeighedLinks
 from thresher.crawler.policy.prioritisers import SourcePage
-from thresher.crawler.policy.yield_stats import DomainClosing, YieldStats
+from thresher.crawler.policy.yield_stats import YieldStats
 from thresher.crawler.storage.kv_state import NullState
 from thresher.records import Candidate
 from thresher.simulation.record import CrawlRecord
-from thresher.urls import domain
 
 HARVEST_LIMIT = 3  # up to which a harvest is measured, in downloads of the ideal
 LATENCY_SIGMA = 0.5  # of the logarithm of latencies: two thirds are from 0.5 to 1.5 times the mean
@@ -57,7 +57,13 @@ class Harvest(NamedTuple):
 
 
 class Simulation:
-    """One simulated crawl; `run` does the same steps as the loop of `thresher.crawler.engine`."""
+    """One simulated crawl, driven by the queues and the link pipeline of the crawler.
+
+    `run` does the steps of `thresher.crawler.engine` and `thresher.crawler.page_visit` in their order: a host is
+    asked for before each fetch, whether it is to be closed, and after it. Scope and the limit of depth are missing
+    by design, since the record holds only URLs that were in scope. So are retries, which are one visit with the
+    bytes of all, and cycles, expansion and the rests that hosts ask for.
+    """
 
     def __init__(
         self,
@@ -72,27 +78,37 @@ class Simulation:
         self._yields = YieldStats(NullState())
         # Latencies have random numbers of their own, so that they do not change the choices of the policy.
         self._answers = Random(f"answers {terms.seed}")
-        self._settings = settings
+        self._config = Config(language=record.language, policy=settings)
         self._random = Random(terms.seed)
-        self._policy, self._frontier = self._opened(policy)
-        self._closing = DomainClosing(settings, BudgetSettings())
-        self._queued = bytearray(len(record.urls))
+        self._open(policy)
         self._known_hosts: set[str] = set()  # with a known robots.txt
         self._collected = np.zeros(len(record.urls), np.bool_)  # texts, by the first URL with each
         self._visited: list[int] = []
         self._seconds: list[float] = []
 
-    def _opened(self, policy: CrawlPolicy | None) -> tuple[CrawlPolicy, Frontier]:
-        default, scheduler = make_policy(
-            self._settings, self._record.language, NullState(), self._yields, self._random
+    def _open(self, policy: CrawlPolicy | None) -> None:
+        """Open empty queues with a policy, that of the settings by default."""
+        state = NullState()
+        self._queues = FrontierManager(
+            state,
+            self._config,
+            self._yields,
+            Politeness(state, self._config.polite, self._clock),
+            is_resumed=False,
+            clock=self._clock,
+            random=self._random,
+            policy=policy,
         )
-        policy = policy or default
-        return policy, Frontier(NullState(), lambda: self._now, policy, scheduler)
+        self._pipeline = LinkPipeline(self._queues, self._yields)
+        self._frontier = self._queues.frontier
+        self._queued = bytearray(len(self._record.urls))
+
+    def _clock(self) -> float:
+        return self._now
 
     def restart(self) -> None:
         """Empty the frontier; URLs that were queued and not visited may be queued again."""
-        self._policy, self._frontier = self._opened(self._policy)
-        self._queued = bytearray(len(self._record.urls))
+        self._open(self._queues.policy)
         for number in self._visited:
             self._queued[number] = True
 
@@ -101,14 +117,15 @@ class Simulation:
 
         `limit` is a budget of bytes for this run, instead of that of the terms.
         """
-        given = [Candidate(self._record.urls[number]) for number in self._unqueued(list(seeds))]
-        self._frontier.add(self._policy.weigh_urls(given))
+        self._pipeline.queue([Candidate(self._record.urls[number]) for number in self._unqueued(list(seeds))])
         left = limit or self._terms.bytes or math.inf
         # A heap of visits under way, by the arrival of their answers, then by their order.
         under_way: list[tuple[float, int, Candidate]] = []
         asked = count()
         while left > 0:
             while len(under_way) < self._terms.connections and (candidate := self._frontier.take()):
+                if self._queues.refuse_if_due(candidate):
+                    continue
                 arrival = self._now + self._latency()
                 heapq.heappush(under_way, (arrival, next(asked), candidate))
             if under_way:
@@ -133,19 +150,28 @@ class Simulation:
     def _visit_robots(self, host: str, candidate: Candidate) -> None:
         """Use the first turn of a host for its robots.txt; the URL waits for the next turn."""
         self._known_hosts.add(host)
-        self._frontier.add(self._sitemaps(host, candidate.depth + 1))
+        sitemaps = self._unqueued(self._record.sitemaps.get(host, []))
+        urls = self._record.urls
+        self._pipeline.queue(
+            [Candidate(urls[number], "", "sitemap", candidate.depth + 1) for number in sitemaps]
+        )
         self._frontier.put_back(candidate)
         self._frontier.free(host, self._now + self._terms.delay)
 
     def _visit(self, candidate: Candidate, number: int, host: str) -> int:
-        """Learn from a page and queue its links; return the bytes received."""
+        """Take in the recorded result of a URL; return the bytes received."""
         record = self._record
         self._frontier.free(host, self._now + self._terms.delay)
+        self._visited.append(number)
+        self._seconds.append(self._now)
+        received = record.bytes.item(number)
+        unseen = self._unqueued(record.links(number).tolist())
+        if record.redirects.item(number):
+            self._pipeline.absorb_redirect(candidate, [record.urls[target] for target in unseen], received)
+            return received
         original = record.originals.item(number)
         gained = 0 if self._collected[original] else record.worth.item(number)
         self._collected[original] |= gained > 0
-        received = record.bytes.item(number)
-        self._yields.learn(host, received, gained)
         badness = record.badness.item(number)
         source = SourcePage(
             candidate.url,
@@ -155,39 +181,12 @@ class Simulation:
             gained / received if received else 0.0,
             record.language,
         )
-        found = self._links(number, candidate, source)
-        if not record.redirects.item(number):
-            self._policy.learn(candidate, received, gained, source.ours)
-        self._frontier.add(found)
-        self._frontier.finish(candidate)
-        self._frontier.reweigh(host)
-        tallies = self._yields.hosts[host], self._yields.domains[domain(host)]
-        if reason := self._closing.reason(*tallies):
-            self._frontier.close(host, reason)
-        self._visited.append(number)
-        self._seconds.append(self._now)
+        start = record.starts.item(number)
+        links = [record.link(start + place) for place in unseen.values()]
+        via, depth = record.via(number), candidate.depth + 1
+        found = [Candidate(link.url, candidate.url, via, depth) for link in links]
+        self._pipeline.absorb_page(candidate, source, received, gained, found, links, _write_nothing)
         return received
-
-    def _links(self, number: int, candidate: Candidate, source: SourcePage) -> list[Candidate]:
-        """Return the unseen links of a page, weighed as in a crawl."""
-        record = self._record
-        unseen = self._unqueued(record.links(number).tolist())
-        if not unseen:
-            return []
-        links = [record.link(int(record.starts[number]) + place) for place in unseen.values()]
-        via = record.via(number)
-        if via == "redirect":
-            onward = [replace(candidate, url=link.url, source=candidate.url, via=via) for link in links]
-            return self._policy.weigh_urls(onward)
-        found = [Candidate(link.url, candidate.url, via, candidate.depth + 1) for link in links]
-        return self._policy.weigh_links(found, source, links).queued
-
-    def _sitemaps(self, host: str, depth: int) -> list[Candidate]:
-        """Return the unseen sitemaps that the robots.txt of a host names."""
-        unseen = self._unqueued(self._record.sitemaps.get(host, []))
-        return self._policy.weigh_urls(
-            [Candidate(self._record.urls[number], "", "sitemap", depth) for number in unseen]
-        )
 
     def _unqueued(self, numbers: list[int]) -> dict[int, int]:
         """Mark URLs as queued; return the ones that were not before, each with its first place in the list."""
@@ -201,6 +200,10 @@ class Simulation:
     def _harvest(self) -> Harvest:
         visited = np.array(self._visited, np.int64)
         return _harvest(self._record, visited, np.array(self._seconds), self._frontier.closed_hosts)
+
+
+def _write_nothing(found: WeighedLinks) -> None:
+    """Do nothing: a simulation has no corpus."""
 
 
 def _harvest(record: CrawlRecord, visited: Numbers, seconds: Reals, closed_hosts: int = 0) -> Harvest:

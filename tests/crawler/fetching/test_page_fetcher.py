@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.clocks import SleepingClock
 from thresher.config import Config, parse
 from thresher.crawler.fetching.dns import Resolver
 from thresher.crawler.fetching.page_fetcher import (
-    NO_NETWORK,
-    NO_ROBOTS,
-    RESTING,
+    REASON_NO_NETWORK,
+    REASON_NO_ROBOTS,
+    REASON_RESTING,
     Allowed,
     Disallowed,
     FetchedPage,
@@ -27,8 +28,9 @@ from thresher.crawler.fetching.page_fetcher import (
     RobotsFetched,
     Wait,
 )
+from thresher.crawler.manners.addresses import LocalAddresses
+from thresher.crawler.manners.network_status import NetworkStatus
 from thresher.crawler.manners.politeness import Politeness
-from thresher.crawler.shards.coordination import LocalAddresses, NetworkStatus
 from thresher.crawler.shards.heartbeat import Superseded
 from thresher.crawler.storage.kv_state import NullState
 from thresher.records import Failure, Reply
@@ -49,29 +51,16 @@ def redirect(target: str, status: int = 302) -> Reply:
     return reply(status, b"", f"Location: {target}")
 
 
-class Clock:
-    """A clock that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 class ScriptedWeb:
     """A fetcher with given answers that records the time of each request."""
 
-    def __init__(self, clock: Clock, answers: dict[str, Answer | list[Answer]]) -> None:
+    def __init__(self, clock: SleepingClock, answers: dict[str, Answer | list[Answer]]) -> None:
         self._clock = clock
         self._answers = answers
         self.requests: list[tuple[str, float]] = []
 
     async def fetch(self, url: str, *, max_body_bytes: int | None = None) -> Answer:
-        self.requests.append((url, self._clock()))
+        self.requests.append((url, self._clock.now()))
         answer = self._answers.get(url, reply(404, b""))
         if isinstance(answer, list):
             answer = answer.pop(0)
@@ -96,7 +85,7 @@ class Setting:
         check: Callable[[], None] = lambda: None,
         **polite: Any,
     ) -> None:
-        self.clock = Clock()
+        self.clock = SleepingClock()
         self.web = ScriptedWeb(self.clock, answers)
         self.config: Config = parse(
             {
@@ -104,7 +93,7 @@ class Setting:
                 "polite": {"delay": 5.0, "ip_delay": 1.0, "backoff": 30.0, "load_share": 0.0, **polite},
             }
         )
-        self.politeness = Politeness(NullState(), self.config.polite, self.clock)
+        self.politeness = Politeness(NullState(), self.config.polite, self.clock.wall)
         self.network = network
         resolver = None
         if addresses is not None:
@@ -112,7 +101,7 @@ class Setting:
             async def lookup(name: str) -> list[str]:
                 return [addresses[name]] if name in addresses else []
 
-            resolver = Resolver(self.config.fetch, lookup=lookup, allow=lambda _: "", clock=self.clock)
+            resolver = Resolver(self.config.fetch, lookup=lookup, allow=lambda _: "", clock=self.clock.now)
         self.pages = PageFetcher(
             self.config,
             self.web,
@@ -122,7 +111,7 @@ class Setting:
             network=network,
             check=check,
             host_rest=self.politeness.remaining,
-            sleep=self.clock.sleep,
+            clock=self.clock,
         )
 
     def permission(self, url: str) -> Any:
@@ -153,8 +142,8 @@ def test_robots_txt_is_fetched_before_the_first_page_and_uses_the_hosts_turn() -
     assert isinstance(first, RobotsFetched)
     assert first.robots.sitemaps == ("http://a.cz/map.xml",)
     assert (first.rest_s, first.received) == (5.0, len(ROBOTS))
-    assert setting.permission("http://a.cz/page") == Wait(5.0, RESTING)
-    setting.clock.now += 5.0
+    assert setting.permission("http://a.cz/page") == Wait(5.0, REASON_RESTING)
+    setting.clock.time += 5.0
     assert isinstance(setting.permission("http://a.cz/page"), Allowed)
     assert setting.web.urls == ["http://a.cz/robots.txt"]
 
@@ -177,7 +166,7 @@ def test_a_robots_txt_that_cannot_be_had_allows_nothing(answer: Answer) -> None:
     setting = Setting({"http://a.cz/robots.txt": answer})
     assert isinstance(setting.permission("http://a.cz/"), RobotsFetched)
     refusal = setting.permission("http://a.cz/")
-    assert isinstance(refusal, Wait) and refusal.reason == NO_ROBOTS and refusal.seconds > 0
+    assert isinstance(refusal, Wait) and refusal.reason == REASON_NO_ROBOTS and refusal.seconds > 0
     assert setting.web.urls == ["http://a.cz/robots.txt"]
 
 
@@ -201,7 +190,7 @@ def test_a_redirected_robots_txt_waits_for_the_address_of_the_other_host() -> No
         ip_delay=20.0,
     )
     setting.politeness.take_address("192.0.2.2")  # another host there was visited just now
-    begun = setting.clock.now
+    begun = setting.clock.time
     setting.permission("http://a.cz/page")
     assert setting.web.urls == ["http://a.cz/robots.txt", "http://b.cz/robots.txt"]
     assert setting.web.requests[1][1] - begun >= 20.0
@@ -272,7 +261,7 @@ def test_a_host_rests_longer_after_each_failure_and_is_given_up_in_the_end() -> 
 def test_a_host_that_asks_for_time_rests_as_long() -> None:
     setting = Setting({"http://a.cz/": reply(503, b"", "Retry-After: 77")})
     assert setting.fetch("http://a.cz/").rest_s == 77.0
-    assert setting.permission("http://a.cz/") == Wait(77.0, RESTING)
+    assert setting.permission("http://a.cz/") == Wait(77.0, REASON_RESTING)
 
 
 def test_redirects_are_values_and_limited() -> None:
@@ -292,7 +281,7 @@ def test_without_a_network_no_host_is_blamed_and_no_try_is_counted() -> None:
     network = NetworkStatus()
     setting = Setting({"http://a.cz/": NO_SUCH_HOST, "http://a.cz/robots.txt": TRANSIENT}, network=network)
     for _ in range(50):
-        assert setting.permission("http://a.cz/") == Wait(30.0, NO_NETWORK)
+        assert setting.permission("http://a.cz/") == Wait(30.0, REASON_NO_NETWORK)
         result = setting.fetch("http://a.cz/", tries=0)
         assert isinstance(result, Retry) and not result.counts and result.rest_s == 30.0
     assert network.is_unreachable

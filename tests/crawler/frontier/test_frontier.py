@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from thresher.config import PolicyName, PolicySettings
 from thresher.crawler.frontier import frontier as frontier_module
 from thresher.crawler.frontier.frontier import Frontier
-from thresher.crawler.frontier.host_scheduler import PatientScheduler, RankedScheduler
+from thresher.crawler.frontier.host_scheduler import PatientScheduler, RankedScheduler, make_scheduler
 from thresher.crawler.policy.policy import Front, LaneStanding, PlainPolicy, by_weight, make_policy
 from thresher.crawler.policy.prioritisers import Priorities
 from thresher.crawler.policy.yield_stats import YieldStats
@@ -304,7 +304,9 @@ class FrontierMachine(RuleBasedStateMachine):
     def opened(self) -> Frontier:
         yields = YieldStats(self.state)
         yields.promise = lambda host: self.promises.get(host, 0.1)  # type: ignore[method-assign]
-        self.policy, turns = make_policy(self.settings, "cs", self.state, yields, Random(1))
+        random = Random(1)
+        self.policy = make_policy(self.settings, "cs", self.state, yields, random)
+        turns = make_scheduler(self.settings, random)
         return Frontier(self.state, self.clock, self.policy, turns)
 
     def teardown(self) -> None:

@@ -263,7 +263,7 @@ def test_a_prioritiser_of_your_own_may_learn(monkeypatch: pytest.MonkeyPatch, tm
         PolicySettings(name="host-yield", priorities={"mine:Counts": 1.0}),
         KeyValueState(tmp_path),
     )
-    policy, _ = make_policy(settings, "cs", state, YieldStats(state), Random(1))
+    policy = make_policy(settings, "cs", state, YieldStats(state), Random(1))
     for text in (5, 0, 7):
         policy.learn(Candidate("http://a.cz/"), 10, text, text > 0)
     policy.flush()

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from support.clocks import SleepingClock
 from support.invariants import check_journal
 from support.webs.toy_webs import all_seeds
 from thresher.config import Config, parse
 from thresher.crawler.api import parse_address
+from thresher.crawler.clock import SystemClock
 from thresher.crawler.sampling.page_visitor import PageVisitor, VisitResult, VisitSettings
 from thresher.errors import UsageError
 from thresher.urls import host
@@ -92,7 +94,7 @@ def test_results_agree_with_the_oracle(
         known = truth(WEB, url)
         kinds.add(known.kind)
         if known.disallowed:
-            assert visit.reason in ("disallowed", "robots.txt cannot be had"), url
+            assert visit.reason in ("disallowed", "robots.txt is unavailable"), url
         elif known.location:
             assert visit.final != url or visit.reason == "redirect loop", url
         elif known.status == 200:
@@ -133,21 +135,6 @@ def test_a_host_is_never_asked_twice_within_its_delay(tmp_path: Path) -> None:
     assert sum(check_journal(journal, CALM, delay=0.05).values()) > len(urls)
 
 
-class Time:
-    """A clock that sleeping moves."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-        self.slept: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-
-
 @pytest.fixture(scope="module")
 def busy() -> Iterator[tuple[Server, list[str]]]:
     """A web that answers "later" at first, and URLs of several hosts there."""
@@ -159,8 +146,8 @@ def busy() -> Iterator[tuple[Server, list[str]]]:
 
 def test_a_host_that_asks_for_time_is_given_it_and_then_visited(busy: tuple[Server, list[str]]) -> None:
     server, (url, *_) = busy
-    time = Time()
-    (visit,) = visits(server, [url], clock=time, sleep=time.sleep)
+    time = SleepingClock()
+    (visit,) = visits(server, [url], clock=time)
     assert visit.page is not None
     assert [seconds for seconds in time.slept if seconds > 1] == pytest.approx([77])
 
@@ -168,11 +155,11 @@ def test_a_host_that_asks_for_time_is_given_it_and_then_visited(busy: tuple[Serv
 def test_hosts_that_ask_for_too_much_time_or_do_not_exist_are_reasons(busy: tuple[Server, list[str]]) -> None:
     server, (_, url, *_) = busy
     nowhere = "http://no-such-host.example/"
-    time = Time()
-    found = visits(server, [url, nowhere], config(max_crawl_delay=60.0), clock=time, sleep=time.sleep)
+    time = SleepingClock()
+    found = visits(server, [url, nowhere], config(max_crawl_delay=60.0), clock=time)
     assert all(visit.page is None for visit in found)
     reasons = {visit.url: visit.reason for visit in found}
-    assert reasons == {url: "asked to wait", nowhere: "robots.txt cannot be had"}
+    assert reasons == {url: "asked to wait", nowhere: "robots.txt is unavailable"}
     assert sum(time.slept) < 60
 
 
@@ -185,17 +172,18 @@ def refused() -> Iterator[str]:
 
 
 def test_a_server_that_is_not_there_is_a_reason_not_a_fault(refused: str) -> None:
-    time = Time()
-    (visit,) = visits(Server(refused, ()), ["http://a.cz/"], clock=time, sleep=time.sleep)
-    assert visit.page is None and visit.reason == "robots.txt cannot be had"
+    time = SleepingClock()
+    (visit,) = visits(Server(refused, ()), ["http://a.cz/"], clock=time)
+    assert visit.page is None and visit.reason == "robots.txt is unavailable"
 
 
 def test_a_missing_network_is_noticed_as_soon_as_every_host_was_tried_once(refused: str) -> None:
-    async def sleep(_: float) -> None:
-        await asyncio.Event().wait()  # the back-off before a second try never ends
+    class StandingClock(SystemClock):
+        async def sleep(self, seconds: float) -> None:
+            await asyncio.Event().wait()  # the back-off before a second try never ends
 
     async def run() -> None:
-        async with PageVisitor(config(), connect_to=parse_address(refused), sleep=sleep) as visitor:
+        async with PageVisitor(config(), connect_to=parse_address(refused), clock=StandingClock()) as visitor:
             visiting = asyncio.create_task(anext(visitor.visit_all(["http://a.cz/", "http://b.cz/"])))
             await asyncio.wait_for(visitor.offline.wait(), 60)
             visiting.cancel()
@@ -206,11 +194,11 @@ def test_a_missing_network_is_noticed_as_soon_as_every_host_was_tried_once(refus
 
 def test_a_network_with_one_host_that_answers_is_not_missing(busy: tuple[Server, list[str]]) -> None:
     server, urls = busy
-    time = Time()
+    time = SleepingClock()
 
     async def run() -> bool:
         address = parse_address(server.connect_to)
-        async with PageVisitor(config(), connect_to=address, clock=time, sleep=time.sleep) as visitor:
+        async with PageVisitor(config(), connect_to=address, clock=time) as visitor:
             async with aclosing(visitor.visit_all([urls[0], "http://no-such-host.example/"])) as ended:
                 assert len([visit async for visit in ended]) == 2
             return visitor.offline.is_set()

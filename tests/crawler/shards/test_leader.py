@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from thresher.config import BudgetSettings
 from thresher.crawler.shards.leader import LEASE_MARGIN, MAX_DEATHS, START_TIMEOUT_S, Leader
 from thresher.crawler.shards.protocol import Heartbeat, HeartbeatReply, Peer
-from thresher.crawler.stop_reasons import NOBODY_REACHED, Ending, waiting
+from thresher.crawler.stop_reasons import NO_HOST_REACHED, Ending, waiting
 from thresher.errors import CrawlError
 
 LEASE = 10.0
@@ -149,7 +149,9 @@ def test_a_crawl_without_any_reply_ends_and_one_shard_without_replies_does_not_e
                 clock.now += 1
                 reply_to(
                     leader,
-                    heartbeat(shard, idle=NOBODY_REACHED if shard else DONE, **(fields if not shard else {})),
+                    heartbeat(
+                        shard, idle=NO_HOST_REACHED if shard else DONE, **(fields if not shard else {})
+                    ),
                 )
 
     rounds(online=True)
@@ -158,7 +160,7 @@ def test_a_crawl_without_any_reply_ends_and_one_shard_without_replies_does_not_e
     leader, clock = lead(2)
     start_all(leader)
     rounds()
-    assert leader.ending == NOBODY_REACHED
+    assert leader.ending == NO_HOST_REACHED
 
 
 def test_fetched_pages_count_while_a_shard_is_opened_or_closed() -> None:

@@ -34,7 +34,7 @@ CONFIG = parse(
 SHARD = Shard(0, 2)
 
 
-class Books:
+class RecordingShard:
     """A shard that writes pages down, and nothing else."""
 
     def __init__(self, directory: Path, folder: Path) -> None:
@@ -73,8 +73,8 @@ def names(directory: Path, config: Config = CONFIG) -> list[str]:
     return [document.url.rpartition("/")[2] for document in found]
 
 
-def begun(directory: Path, epoch: int = 1) -> Books:
-    return Books(directory, take_over(home(directory, 0), epoch))
+def begun(directory: Path, epoch: int = 1) -> RecordingShard:
+    return RecordingShard(directory, take_over(home(directory, 0), epoch))
 
 
 def test_epochs_are_numbered_once(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_pages_committed_before_a_take_over_exist_once_whichever_process_wakes(
         directory = Path(place)
         number = count()
         at_work = begun(directory)
-        zombies: list[Books] = []
+        zombies: list[RecordingShard] = []
         committed: list[str] = []
         pending: list[str] = []
         for epoch, move in enumerate([*moves, "take over"], 2):
@@ -284,9 +284,9 @@ def test_a_process_killed_during_a_take_over_changes_nothing(tmp_path: Path) -> 
 # copies from a disk of one's own
 
 
-def work(directory: Path, scratch: Path, epoch: int) -> tuple[Books, EpochSnapshots]:
+def work(directory: Path, scratch: Path, epoch: int) -> tuple[RecordingShard, EpochSnapshots]:
     folder = take_over(home(directory, 0), epoch, scratch)
-    return Books(directory, folder), EpochSnapshots(folder, home(directory, 0), epoch)
+    return RecordingShard(directory, folder), EpochSnapshots(folder, home(directory, 0), epoch)
 
 
 def test_the_last_complete_snapshot_counts(tmp_path: Path) -> None:

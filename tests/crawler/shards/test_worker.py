@@ -19,7 +19,7 @@ from thresher.crawler.shards.takeover import take_over
 from thresher.crawler.shards.worker import ShardWorker
 from thresher.crawler.stop_reasons import Ending
 from thresher.crawler.storage.crawl_writer import CrawlWriter
-from thresher.judge import TextClaim
+from thresher.judge import CLAIM_GRANTED, CLAIM_NOT_NEEDED
 from thresher.records import Candidate
 from thresher.store.shard_layout import Shard, home
 from thresher.workers.protocol import Call, CallResult
@@ -184,13 +184,13 @@ def test_equal_texts_in_several_shards_are_granted_to_one_page(tmp_path: Path) -
             for shard in range(COUNT):  # no claim is granted before it is committed
                 shards.commit(shard)
             answers = await asyncio.gather(*claims)
-            assert answers.count(None) == 1, "the deciding shard has the text in its own state"
-            granted = answers.index(TextClaim())
-            assert {answer.owner for answer in answers if answer} == {"", urls[granted]}
+            assert answers.count(CLAIM_NOT_NEEDED) == 1, "the deciding shard has the text in its own state"
+            granted = answers.index(CLAIM_GRANTED)
+            assert {answer.owner for answer in answers} == {"", urls[granted]}
             again = asyncio.create_task(shards.workers[granted].coordination.texts.claim(text, urls[granted]))
-            decider = answers.index(None)
+            decider = answers.index(CLAIM_NOT_NEEDED)
             await until(lambda again=again, decider=decider: shards.commit(decider) or again.done())
-            assert await again == TextClaim(), "a repeated claim is granted again"
+            assert await again == CLAIM_GRANTED, "a repeated claim is granted again"
 
     crawl_together(tmp_path, run)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -27,6 +28,35 @@ def test_every_key_names_a_module_that_exists() -> None:
     package = source.parents[2]
     assert len(named) > 8
     assert [path for path in named if not (package / path).is_file()] == []
+
+
+def test_a_key_is_used_by_the_module_named_with_it_alone() -> None:
+    source = Path(keys.__file__)
+    package = source.parents[2]
+    owners, owner = {}, ""
+    for line in source.read_text().splitlines():
+        if named := re.fullmatch(r"# (crawler/\S+\.py)", line):
+            owner = named[1]
+        elif defined := re.match(r"([A-Z_]+) = b", line):
+            owners[defined[1]] = owner
+    used = {
+        (str(path.relative_to(package)), name)
+        for path in (package / "crawler").rglob("*.py")
+        if path != source
+        for name in imported_keys(path)
+    }
+    assert used == {(owner, name) for name, owner in owners.items()}
+
+
+def imported_keys(path: Path) -> list[str]:
+    """Return the keys that a module imports from the registry."""
+    return [
+        alias.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "thresher.crawler.storage.keys"
+        for alias in node.names
+        if alias.name in PREFIXES
+    ]
 
 
 def test_keys_stand_in_the_registry_and_in_no_other_module() -> None:

@@ -86,10 +86,22 @@ class Fetcher:
         self._closed = False
 
     @classmethod
-    def of(cls, settings: config.Config, resolver: Resolver, connect_to: tuple[str, int] | None) -> Fetcher:
+    def of(
+        cls,
+        settings: config.Config,
+        resolver: Resolver | None,
+        connect_to: tuple[str, int] | None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> Fetcher:
         """Return the fetcher of a corpus, with its contact and language in the headers."""
-        agent = user_agent(settings.polite.contact)
-        return cls(settings.fetch, agent, resolver, connect_to=connect_to, language=settings.language)
+        return cls(
+            settings.fetch,
+            user_agent(settings.polite.contact),
+            resolver,
+            connect_to=connect_to,
+            language=settings.language,
+            clock=wall_clock,
+        )
 
     @property
     def capacity(self) -> int:

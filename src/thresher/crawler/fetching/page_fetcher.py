@@ -14,19 +14,20 @@ robots.txt has no switch: `fetch_page` is called only after `Allowed`.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from thresher.config import Config
+from thresher.crawler.clock import SYSTEM_CLOCK, Clock
 from thresher.crawler.fetching.dns import Resolver
 from thresher.crawler.fetching.responses import REDIRECTS, location, may_pass, received
+from thresher.crawler.manners.addresses import AddressReservations
+from thresher.crawler.manners.network_status import NetworkStatus
 from thresher.crawler.manners.politeness import Politeness
 from thresher.crawler.manners.robots import DISALLOW_ALL, MAX_ROBOTS_BYTES, Robots
-from thresher.crawler.shards.coordination import AddressReservations, NetworkStatus
 from thresher.reader.encoding.decode import unpack
 from thresher.records import Failure, Reply
 from thresher.urls import host as host_of
@@ -34,9 +35,9 @@ from thresher.urls import host as host_of
 ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2: at least five are followed
 MAX_UNPACKED_ROBOTS = 16 * MAX_ROBOTS_BYTES
 
-RESTING = "asked to wait"
-NO_ROBOTS = "robots.txt cannot be had"
-NO_NETWORK = "no network"
+REASON_RESTING = "asked to wait"
+REASON_NO_ROBOTS = "robots.txt is unavailable"
+REASON_NO_NETWORK = "no network"
 
 
 class UrlFetcher(Protocol):
@@ -133,7 +134,7 @@ class PageFetcher:
         network: NetworkStatus | None = None,
         check: Callable[[], None] = lambda: None,
         host_rest: Callable[[str], float] = lambda _: 0.0,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Connect the parts of a polite fetch.
 
@@ -156,8 +157,8 @@ class PageFetcher:
             Called before each request; raises if another process owns the hosts by now.
         host_rest
             Seconds that a host still has to rest, for callers that keep no schedule of hosts.
-        sleep
-            Waits between redirects of robots.txt.
+        clock
+            Measures the waits between redirects of robots.txt.
         """
         self._polite = config.polite
         self._max_redirects = config.fetch.max_redirects
@@ -168,7 +169,7 @@ class PageFetcher:
         self._network = network or NetworkStatus(online=True)
         self._check = check
         self._host_rest = host_rest
-        self._sleep = sleep
+        self._clock = clock
 
     async def permission(self, url: str) -> Permission:
         """Return whether a URL may be requested now, and reserve its address if so.
@@ -180,11 +181,11 @@ class PageFetcher:
             return HostLost(Failure(url, reason, "the host was given up"))
         robots = self._politeness.robots(host)
         if robots is DISALLOW_ALL:
-            return Wait(self._politeness.robots_wait(host), NO_ROBOTS)
+            return Wait(self._politeness.robots_wait(host), REASON_NO_ROBOTS)
         if robots is not None and not robots.allows(url):
             return Disallowed()
         if wait := self._host_rest(host) or await self._address_wait(host):
-            return Wait(wait, RESTING)
+            return Wait(wait, REASON_RESTING)
         return Allowed(robots) if robots is not None else await self._fetch_robots(url, host)
 
     async def fetch_page(self, url: str, *, hops: int = 0, tries: int = 0) -> FetchResult:
@@ -234,7 +235,7 @@ class PageFetcher:
         """Spend the host's turn on robots.txt."""
         answer, cost = await self._robots_answer(f"{url.partition(':')[0]}://{host}/robots.txt")
         if self._network.is_offline(answer):
-            return Wait(self._polite.backoff, NO_NETWORK, cost)
+            return Wait(self._polite.backoff, REASON_NO_NETWORK, cost)
         if isinstance(answer, Failure) and self._politeness.give_up(host, answer):
             return HostLost(answer, self._politeness.rest(host, answer), cost)
         robots = self._politeness.learn_robots(host, answer)
@@ -267,7 +268,7 @@ class PageFetcher:
     async def _wait_for_turn(self, url: str) -> None:
         """Wait before robots.txt is requested behind a redirect: for the host's delay and for its address."""
         host = host_of(url)
-        await self._sleep(self._politeness.delay(host))
+        await self._clock.sleep(self._politeness.delay(host))
         while wait := await self._address_wait(host):
-            await self._sleep(wait)
+            await self._clock.sleep(wait)
         self._check()

@@ -93,7 +93,9 @@ class ExpansionProgress(Struct, array_like=True):
     """Progress of an expansion."""
 
     stage: int = 0
-    at_work: bool = False  # whether the stage still looks for URLs; otherwise the crawl visits those it found
+    at_work: bool = (
+        False  # whether the stage still looks for URLs; otherwise the crawl visits the URLs that it found
+    )
     through: bool = False  # all stages are over
     # The number of the next outcome, by stage.
     places: list[int] = field(default_factory=lambda: [0] * CLOSED_HOSTS)

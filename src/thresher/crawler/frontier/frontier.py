@@ -46,6 +46,8 @@ MAX_REWEIGHED_LANES = 8  # lanes of a host that are weighed with each of its pag
 LAST_RANK = 255
 UNWEIGHED = LaneStanding(0.0, 0.0, 0.0)
 
+_WEIGHT, _CURIOSITY = attrgetter("standing.weight"), attrgetter("standing.curiosity")
+
 
 class _Lane:
     """Similar URLs of a host: the first ones in memory, in order, the others on disk, from key `low` on."""
@@ -92,9 +94,20 @@ class _Host:
 
     def update_standing(self) -> None:
         """Take the weights of the host from its lanes."""
-        lanes = self.lanes.values()
-        self.weight = max([lane.standing.weight for lane in lanes], default=0.0)
-        self.curiosity = max([lane.standing.curiosity for lane in lanes], default=0.0)
+        if len(self.lanes) == 1:  # always so under plain policies
+            (lane,) = self.lanes.values()
+            self.weight, self.curiosity, _ = lane.standing
+            return
+        standings = [lane.standing for lane in self.lanes.values()]
+        self.weight = max([standing.weight for standing in standings], default=0.0)
+        self.curiosity = max([standing.curiosity for standing in standings], default=0.0)
+
+    def best_lane(self, measure: Callable[[_Lane], float]) -> _Lane:
+        """Return the lane with the highest measure."""
+        if len(self.lanes) == 1:
+            (lane,) = self.lanes.values()
+            return lane
+        return max(self.lanes.values(), key=measure)
 
     def unweighed_lanes(self) -> list[_Lane]:
         """Return the lanes with a first URL that was not weighed yet."""
@@ -105,7 +118,7 @@ class _Host:
         lanes = [lane for lane in self.lanes.values() if lane.head]
         if len(lanes) <= MAX_REWEIGHED_LANES:
             return lanes
-        best = max(lanes, key=attrgetter("standing.weight"))
+        best = max(lanes, key=_WEIGHT)
         self.turn = (self.turn + MAX_REWEIGHED_LANES) % len(lanes)
         in_turn = (lanes + lanes)[self.turn : self.turn + MAX_REWEIGHED_LANES]
         return list(dict.fromkeys([best, *self.unweighed_lanes(), *in_turn]))
@@ -250,7 +263,8 @@ class Frontier:
         standings = self._policy.standings([(host.name, lane.front) for host, lane in lanes])
         for (_, lane), standing in zip(lanes, standings, strict=True):
             lane.standing = standing
-        for host in dict.fromkeys([host for host, _ in lanes]):
+        hosts = [host for host, _ in lanes] if len(lanes) == 1 else dict.fromkeys([host for host, _ in lanes])
+        for host in hosts:
             host.update_standing()
             if host.name in self._scheduler:
                 self._scheduler.rerank(host.name, host.weight, host.curiosity)
@@ -278,11 +292,12 @@ class Frontier:
             return None
         host = self._hosts[name]
         host.visiting = True
-        if any(lane.front is None for lane in host.lanes.values()):
-            self._open(host)
+        for lane in host.lanes.values():
+            if lane.front is None:
+                self._open(host)
+                break
         by_curiosity = curious and host.curiosity > 0
-        measure = attrgetter("standing.curiosity" if by_curiosity else "standing.weight")
-        lane = max(host.lanes.values(), key=measure)
+        lane = host.best_lane(_CURIOSITY if by_curiosity else _WEIGHT)
         key, candidate = lane.head.pop(0)
         host.taken[candidate.url] = key, candidate
         expected = lane.standing.expected

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from math import log2
+from math import inf, log2
 from random import Random
 from typing import Protocol
+
+from thresher.config import PolicySettings
 
 RANKS = 24  # rank 0 is the best, for weights of 1 and more; two ranks are half the weight
 MAX_VOID_TICKETS = 64  # that may stand in a line before it is cleaned
@@ -66,7 +68,7 @@ class RoundRobinScheduler:
 
     def resting(self, count: int) -> tuple[int, list[str]]:
         """Return the number of hosts that rest and some of those that return first."""
-        # The entries are a heap, so those in front return early, though in no order.
+        # The entries are a heap, so the first ones return early, though in no order.
         sample = [
             host for time, number, host in self._entries[:count] if self._places.get(host) == (time, number)
         ]
@@ -330,3 +332,18 @@ class PatientScheduler:
             if time < now and self._back.get(host) == time:
                 del self._back[host]
         return 0.0
+
+
+def make_scheduler(policy: PolicySettings, random: Random) -> HostScheduler:
+    """Return the order in which hosts take turns under a policy."""
+    match policy.name:
+        case "learned":
+            return PatientScheduler(policy.patience)
+        case "focus":
+            return PatientScheduler(0.0)
+        case "random":
+            return RankedScheduler(random, inf)
+        case "host-yield" | "heidix":
+            return RankedScheduler(random, policy.temperature)
+        case _:
+            return RoundRobinScheduler()

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from thresher.config import ScopeSettings
-from thresher.crawler.frontier.seen import RecentSet, SeenUrls
+from thresher.crawler.frontier.seen import SeenUrls
 from thresher.crawler.frontier.url_scope import UrlScope
+from thresher.crawler.storage.recent_set import RecentSet
 from thresher.records import Candidate, Link, ReadResult, Via
 from thresher.store.erasure_log import ErasureLog
 from thresher.store.shard_layout import ALONE, Shard

@@ -7,30 +7,30 @@ import time
 from collections.abc import Callable, Sequence
 from random import Random
 
-import msgspec
-
 from thresher.config import Config
 from thresher.crawler.frontier import stored_queue
 from thresher.crawler.frontier.backlog import Backlog
 from thresher.crawler.frontier.cycles import CycleScheduler
 from thresher.crawler.frontier.frontier import Frontier
+from thresher.crawler.frontier.host_scheduler import make_scheduler
 from thresher.crawler.manners.politeness import Politeness
 from thresher.crawler.manners.robots import DISALLOW_ALL
-from thresher.crawler.policy.policy import make_policy
+from thresher.crawler.policy.policy import CrawlPolicy, make_policy
 from thresher.crawler.policy.yield_stats import (
     LOW_YIELD,
     THRESHOLD_SHARES,
     DomainClosing,
     YieldStats,
     relaxations,
+    store_relaxations,
 )
 from thresher.crawler.stop_reasons import Ending, waiting
 from thresher.crawler.storage.crawl_writer import CrawlStats
-from thresher.crawler.storage.keys import CLOSING_RELAXATIONS
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.records import Candidate
 from thresher.store.shard_layout import ALONE, Shard
 from thresher.urls import domain as domain_of
+from thresher.urls import host as host_of
 
 _log = logging.getLogger(__name__)
 
@@ -52,8 +52,32 @@ class FrontierManager:
         is_resumed: bool,
         clock: Callable[[], float] = time.monotonic,
         shard: Shard = ALONE,
+        random: Random | None = None,
+        policy: CrawlPolicy | None = None,
     ) -> None:
-        """Open the queues. `is_resumed`: a process may have visited hosts just before without recording it."""
+        """Open the queues.
+
+        Parameters
+        ----------
+        state
+            Holds the queues from one run to the next.
+        config
+            Policy, budgets and cycles.
+        yields
+            Yields of hosts and domains so far.
+        politeness
+            Rests of hosts, and hosts that were given up.
+        is_resumed
+            A process may have visited hosts just before without recording it.
+        clock
+            Gives the time of turns.
+        shard
+            The shard whose hosts are queued.
+        random
+            Makes the random choices of policies, reproducible if it is seeded.
+        policy
+            Takes the place of the policy of the settings, for measurements and training.
+        """
         self._state = state
         self._config = config
         self._yields = yields
@@ -63,6 +87,8 @@ class FrontierManager:
         self._is_resumed = is_resumed
         self._clock = clock
         self._shard = shard
+        self._random = random or Random()
+        self._given_policy = policy
         self._started = clock()
         self.backlog = Backlog(state)
         self.cycles = CycleScheduler(state, config.cycles, self.backlog)
@@ -77,9 +103,10 @@ class FrontierManager:
             return max(rest, self._politeness.rest_on_opening(host) - since) if self._is_resumed else rest
 
         config = self._config
-        self.policy, scheduler = make_policy(
-            config.policy, config.language, self._state, self._yields, Random(), self._shard
+        self.policy: CrawlPolicy = self._given_policy or make_policy(
+            config.policy, config.language, self._state, self._yields, self._random, self._shard
         )
+        scheduler = make_scheduler(config.policy, self._random)
         self.frontier = Frontier(self._state, self._clock, self.policy, scheduler, first_rest)
         for host in self.frontier.names():  # the rules may have changed since the last run
             if reason := self.closing_reason(host):
@@ -102,8 +129,24 @@ class FrontierManager:
 
     def closing_reason(self, host: str, under_way: int = 0) -> str:
         """Return why a host is not visited any more, "" if it is; `under_way` of its pages are being read."""
-        tallies = self._yields.hosts[host], self._yields.domains[domain_of(host)]
-        return self._politeness.dead_reason(host) or self._closing.reason(*tallies, under_way)
+        yields = self._yields
+        return self._politeness.dead_reason(host) or self._closing.reason(
+            yields.hosts[host], yields.domains[domain_of(host)], under_way
+        )
+
+    def refuse_if_due(self, candidate: Candidate) -> bool:
+        """Ask whether a taken URL is still to be visited, since its domain may have turned out poor meanwhile.
+
+        If its host is to be closed, close it, return the URL to its queue, and return True.
+        """
+        host = host_of(candidate.url)
+        reason = self.closing_reason(host, self.frontier.under_way(host) - 1)
+        if not reason:
+            return False
+        self.close_host(host, reason)
+        self.frontier.put_back(candidate)
+        self.frontier.free(host, self._clock())
+        return True
 
     def close_if_due(self, host: str) -> None:
         """Close a host if there is a reason to."""
@@ -130,7 +173,7 @@ class FrontierManager:
             self._closing = DomainClosing(self._config.policy, self._config.budget, times)
             if any(not self.closing_reason(host) for host in poor):
                 self._relaxations = times
-                self._state.put(CLOSING_RELAXATIONS, msgspec.msgpack.encode(times))
+                store_relaxations(self._state, times)
                 commit()
                 self._open()
                 return True

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from thresher.crawler.storage.keys import SEEN
 from thresher.crawler.storage.kv_state import KeyValueState
+from thresher.crawler.storage.recent_set import RecentSet
 
 Keys = npt.NDArray[np.uint64]  # one row of two halves per key
 
@@ -72,24 +73,6 @@ class _Layer:
         places, masks = self._places(keys)
         held: npt.NDArray[np.bool_] = ((self.bits[places] & masks) != 0).all(axis=1)
         return held
-
-
-class RecentSet:
-    """The keys that were added last: at least `least` of them, at most twice as many."""
-
-    def __init__(self, least: int) -> None:
-        self._least = least
-        self._young: set[bytes] = set()
-        self._old: set[bytes] = set()
-
-    def __contains__(self, key: bytes) -> bool:
-        return key in self._young or key in self._old
-
-    def add(self, key: bytes) -> None:
-        """Add a key."""
-        self._young.add(key)
-        if len(self._young) > self._least:
-            self._old, self._young = self._young, set()
 
 
 class SeenUrls:

@@ -7,20 +7,13 @@ learned policy has a package of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf, log2
+from math import log2
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
 from thresher.config import PolicySettings
-from thresher.crawler.frontier.host_scheduler import (
-    RANKS,
-    HostScheduler,
-    PatientScheduler,
-    RankedScheduler,
-    RoundRobinScheduler,
-)
 from thresher.crawler.policy.prioritisers import Priorities, SourcePage
 from thresher.crawler.policy.yield_stats import YieldStats
 from thresher.crawler.storage.kv_state import KeyValueState
@@ -50,6 +43,7 @@ Front = Any  # data of a policy for the first URL of a lane; None: nothing yet
 # Weight of a link on a page in another language, relative to one in the corpus's language.
 FOREIGN_LINK_WEIGHT = 1e-3
 RANK_OF_WEIGHT_1 = 32  # rank in its lane of a URL with weight 1
+RANDOM_RANKS = 24  # of URLs under the policy `random`
 
 
 class CrawlPolicy(Protocol):
@@ -221,20 +215,17 @@ def make_policy(
     yields: YieldStats,
     random: Random,
     shard: Shard = ALONE,
-) -> tuple[CrawlPolicy, HostScheduler]:
-    """Return the policy of some settings and its host scheduler; it keeps its memory in the state."""
+) -> CrawlPolicy:
+    """Return the policy of some settings, which keeps its memory in the state."""
     if policy.name == "learned":
         # This imports numba, which other policies do not need.
         from thresher.crawler.policy.learned.learned_policy import LearnedPolicy
 
-        return LearnedPolicy(language, state, shard=shard), PatientScheduler(policy.patience)
+        return LearnedPolicy(language, state, shard=shard)
     priorities = Priorities(policy, state)
     if policy.name == "focus":
-        return FocusPolicy(yields), PatientScheduler(0.0)
+        return FocusPolicy(yields)
     if policy.name == "random":
-        return PlainPolicy(priorities, lambda _: random.randrange(RANKS), yields.promise), RankedScheduler(
-            random, inf
-        )
-    if policy.name in ("host-yield", "heidix"):
-        return PlainPolicy(priorities, by_weight, yields.promise), RankedScheduler(random, policy.temperature)
-    return PlainPolicy(priorities, by_depth, yields.promise), RoundRobinScheduler()
+        return PlainPolicy(priorities, lambda _: random.randrange(RANDOM_RANKS), yields.promise)
+    rank = by_weight if policy.name in ("host-yield", "heidix") else by_depth
+    return PlainPolicy(priorities, rank, yields.promise)

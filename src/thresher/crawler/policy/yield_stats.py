@@ -7,6 +7,7 @@ import heapq
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Any, ClassVar, TypeAlias
 
@@ -33,6 +34,7 @@ PRIOR_YIELD = 0.1  # expected before any page was downloaded
 # Share of the threshold that is left each time it is lowered. With the last one, only the floor counts.
 THRESHOLD_SHARES = (1.0, 1 / 4, 1 / 16, 1 / 64, 0.0)
 LOW_YIELD = "low yield"
+MAX_CACHED_THRESHOLDS = 100_000  # values of one formula, by pages
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -185,6 +187,11 @@ def relaxations(state: KeyValueState) -> int:
     return msgspec.msgpack.decode(state.get(CLOSING_RELAXATIONS) or _encode(0), type=int)
 
 
+def store_relaxations(state: KeyValueState, times: int) -> None:
+    """Note that the threshold was lowered so many times, with the next commit of the state."""
+    state.put(CLOSING_RELAXATIONS, _encode(times))
+
+
 class DomainClosing:
     """The rule that closes hosts: a spent budget of host or domain, or a poor yield of the domain."""
 
@@ -199,9 +206,10 @@ class DomainClosing:
     def reason(self, host: YieldTally, domain: YieldTally, under_way: int = 0) -> str:
         """Return why a host is closed, or ""; `under_way` pages count for page budgets only."""
         budget = self._budget
-        if _spent(host.pages + under_way, budget.host_pages) or _spent(host.bytes, budget.host_bytes):
+        # Written out, since every visit asks twice.
+        if 0 < budget.host_pages <= host.pages + under_way or 0 < budget.host_bytes <= host.bytes:
             return "host budget"
-        if _spent(domain.pages + under_way, budget.domain_pages) or _spent(domain.bytes, budget.domain_bytes):
+        if 0 < budget.domain_pages <= domain.pages + under_way or 0 < budget.domain_bytes <= domain.bytes:
             return "domain budget"
         if (
             self._threshold
@@ -214,10 +222,6 @@ class DomainClosing:
 
     def _relaxed_threshold(self, threshold: float) -> float:
         return min(threshold, max(self._policy.floor, threshold * self._share))
-
-
-def _spent(amount: int, budget: int) -> bool:
-    return 0 < budget <= amount
 
 
 _OPERATORS: dict[type, Callable[..., float]] = {
@@ -260,6 +264,8 @@ def compile_threshold(expression: str) -> Callable[[int], float]:
     except (SyntaxError, *_FAULTS):
         raise UsageError(f"policy.threshold = {expression!r} cannot be computed{pages}; {known}") from None
 
+    # Every visit compares the domain's yield with it, and many domains have the same number of pages.
+    @lru_cache(maxsize=MAX_CACHED_THRESHOLDS)
     def threshold(n: int) -> float:
         try:
             return float(_evaluate(tree, n))

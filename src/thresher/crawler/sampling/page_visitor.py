@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import math
 import signal
-import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,8 +21,8 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 
 from thresher import config as configuration
-from thresher.config import Config
-from thresher.crawler.api import parse_address
+from thresher.config import Config, parse_address
+from thresher.crawler.clock import SYSTEM_CLOCK, Clock
 from thresher.crawler.fetching.dns import Resolver
 from thresher.crawler.fetching.fetcher import Fetcher
 from thresher.crawler.fetching.page_fetcher import (
@@ -40,8 +39,8 @@ from thresher.crawler.fetching.page_fetcher import (
     Wait,
 )
 from thresher.crawler.fetching.responses import received
+from thresher.crawler.manners.addresses import LocalAddresses
 from thresher.crawler.manners.politeness import Politeness
-from thresher.crawler.shards.coordination import LocalAddresses
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.errors import UsageError
 from thresher.judge import Judge
@@ -70,7 +69,7 @@ class VisitResult(Struct, frozen=True):
 
 
 class VisitSettings(Struct, frozen=True):
-    """The settings of visits that users choose; all others are those of a crawl."""
+    """The settings of visits that users choose; all others have the defaults of a crawl."""
 
     language: str
     contact: str | None = None
@@ -139,14 +138,12 @@ class PageVisitor:
         config: Config,
         *,
         connect_to: tuple[str, int] | None = None,
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Prepare visits; `clock` is a wall clock."""
+        """Prepare visits of the web, or of one address that all connections go to."""
         self._config = config
         self._connect_to = connect_to
         self._clock = clock
-        self._sleep = sleep
         self._judge = Judge(config)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._visits = 0
@@ -159,9 +156,9 @@ class PageVisitor:
         config = self._config
         self._directory = TemporaryDirectory(prefix="thresher-", ignore_cleanup_errors=True)
         self._state = KeyValueState(Path(self._directory.name))
-        self._politeness = Politeness(self._state, config.polite, self._clock)
-        self._resolver = Resolver(config.fetch)
-        self._fetcher = Fetcher.of(config, self._resolver, self._connect_to)
+        self._politeness = Politeness(self._state, config.polite, self._clock.wall)
+        self._resolver = Resolver(config.fetch, clock=self._clock.now)
+        self._fetcher = Fetcher.of(config, self._resolver, self._connect_to, self._clock.wall)
         self._pages = PageFetcher(
             config,
             self,
@@ -169,7 +166,7 @@ class PageVisitor:
             LocalAddresses(self._politeness),
             resolver=None if self._connect_to else self._resolver,
             host_rest=self._politeness.remaining,
-            sleep=self._sleep,
+            clock=self._clock,
         )
         # Replies that wait for a reader fill the memory, so there are no more of them than connections.
         self._places = asyncio.Semaphore(self._fetcher.capacity)
@@ -262,7 +259,7 @@ class PageVisitor:
                 case Wait(seconds, reason) if seconds > self._config.polite.max_crawl_delay:
                     return Failure(url, reason, f"{seconds:,.0f} s")
                 case Wait(seconds):
-                    await self._sleep(seconds)
+                    await self._clock.sleep(seconds)
                 case RobotsFetched():
                     pass  # the host has to rest, which the next permission says
 

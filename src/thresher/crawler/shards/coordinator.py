@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from thresher.config import Config
+from thresher.crawler.clock import SYSTEM_CLOCK, Clock
 from thresher.crawler.shards.leader import Leader
 from thresher.crawler.shards.protocol import (
     MAX_FIRST_FRAME_BYTES,
@@ -25,7 +25,7 @@ from thresher.crawler.shards.protocol import (
     is_same_token,
 )
 from thresher.crawler.shards.takeover import issue
-from thresher.crawler.stop_reasons import NOBODY_REACHED, Ending
+from thresher.crawler.stop_reasons import NO_HOST_REACHED, Ending
 from thresher.errors import CrawlError
 from thresher.log_files import format_in_use
 from thresher.store import partition
@@ -54,8 +54,7 @@ class Coordinator:
         *,
         connect_to: str = "",
         progress: Callable[[dict[str, Any]], None] = lambda _: None,
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Prepare the shards of a corpus in new epochs; `progress` is called with the statistics of all."""
         self._directory = directory
@@ -64,7 +63,6 @@ class Coordinator:
         self._connect_to = connect_to
         self._progress = progress
         self._clock = clock
-        self._wall_clock = wall_clock
         self._token = secrets.token_hex()
         self._running: dict[int, RunningCall] = {}
         self._fault: CrawlError | None = None
@@ -77,7 +75,7 @@ class Coordinator:
             [issue(home(directory, number)) for number in range(count)],
             config.budget,
             config.shards.lease,
-            clock,
+            clock.now,
             fetched=[status.get("pages", {}).get("fetched", 0) for status in before],
             seconds=max((status.get("time", {}).get("wall_s", 0.0) for status in before), default=0.0),
         )
@@ -90,20 +88,20 @@ class Coordinator:
         """Crawl until nothing is left, a budget is spent or `stop` is called."""
         server = await asyncio.start_server(self._receive, self._engine.address, 0)
         self._address = server.sockets[0].getsockname()[:2]
-        reported = balanced = self._clock()
+        reported = balanced = self._clock.now()
         try:
             await self._wait_for_earlier_shards()
             while self._leader.ending is None or self._running:
                 await self._start()
                 self._check_processes()
                 self._at_work().touch()
-                if self._clock() - reported >= PROGRESS_S:
-                    reported = self._clock()
+                if self._clock.now() - reported >= PROGRESS_S:
+                    reported = self._clock.now()
                     self._report_progress()
-                if self._clock() - balanced >= BALANCE_S:
-                    balanced = self._clock()
+                if self._clock.now() - balanced >= BALANCE_S:
+                    balanced = self._clock.now()
                     self._balance()
-                await asyncio.sleep(TICK_S)
+                await self._clock.sleep(TICK_S)
             self._at_work().unlink(missing_ok=True)
         finally:
             for running in self._running.values():
@@ -113,8 +111,8 @@ class Coordinator:
             server.close()
         if self._fault:
             raise self._fault
-        if self._leader.ending == NOBODY_REACHED:
-            raise CrawlError(NOBODY_REACHED.detail)
+        if self._leader.ending == NO_HOST_REACHED:
+            raise CrawlError(NO_HOST_REACHED.detail)
         with suppress(CorpusError):  # it was stopped before the first commit
             self._progress(CorpusFiles(self._directory, self._config).stats())
         return self._leader.ending
@@ -126,8 +124,10 @@ class Coordinator:
     async def _wait_for_earlier_shards(self) -> None:
         """Wait for the leases under a killed coordinator to end: no host is visited by two processes."""
         with suppress(FileNotFoundError):
-            since = self._wall_clock() - self._at_work().stat().st_mtime
-            await asyncio.sleep(min(max(self._config.shards.lease - since, 0.0), self._config.shards.lease))
+            since = self._clock.wall() - self._at_work().stat().st_mtime
+            await self._clock.sleep(
+                min(max(self._config.shards.lease - since, 0.0), self._config.shards.lease)
+            )
 
     async def _start(self) -> None:
         for number in self._leader.to_start():

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from thresher.config import BudgetSettings
 from thresher.crawler.shards.protocol import Heartbeat, HeartbeatReply, Peer
-from thresher.crawler.stop_reasons import NOBODY_REACHED, Budget, Ending, waiting
+from thresher.crawler.stop_reasons import NO_HOST_REACHED, Budget, Ending, waiting
 from thresher.errors import CrawlError
 
 LEASE_MARGIN = 1.1  # a lease is longer here than at the shard by this factor, since clocks do not run alike
@@ -183,7 +183,7 @@ class Leader:
 
         A shard that reached no host tries again once hosts have replied to others, so it is not idle then.
         """
-        is_idle = shard.idle is not None and not (shard.idle == NOBODY_REACHED and self._is_online)
+        is_idle = shard.idle is not None and not (shard.idle == NO_HOST_REACHED and self._is_online)
         return shard.standing == "running" and is_idle and not shard.outbox
 
     def _peers(self) -> list[Peer]:
@@ -238,8 +238,8 @@ class Leader:
 
 def _common_ending(reasons: list[Ending]) -> Ending:
     """Return why a crawl ends when all shards are idle for these reasons."""
-    if NOBODY_REACHED in reasons:
-        return NOBODY_REACHED
+    if NO_HOST_REACHED in reasons:
+        return NO_HOST_REACHED
     if dry := [each for each in reasons if each.reason == "dry"]:
         return dry[0]
     if resting := [each for each in reasons if each.reason == "waiting"]:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from thresher.crawler.clock import SYSTEM_CLOCK, Clock
 from thresher.crawler.shards.outbox import Outbox, decode
 from thresher.crawler.shards.protocol import (
     MAX_FIRST_FRAME_BYTES,
@@ -91,11 +92,14 @@ class _MessageWriter:
 class PeerExchange:
     """The connections of one shard: a server for the others, and a client to each of them."""
 
-    def __init__(self, shard: Shard, epoch: int, token: str, outbox: Outbox) -> None:
+    def __init__(
+        self, shard: Shard, epoch: int, token: str, outbox: Outbox, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self.shard = shard
         self.epoch = epoch
         self.token = token
         self.outbox = outbox
+        self.clock = clock
         self.peers = [Peer(0) for _ in range(shard.count)]
         self._connections = {
             number: _Connection(self, number) for number in range(shard.count) if number != shard.number
@@ -150,7 +154,7 @@ class PeerExchange:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         caller, messages = -1, _MessageWriter(writer)
         try:
-            async with asyncio.timeout(HELLO_TIMEOUT_S):
+            async with self.clock.timeout(HELLO_TIMEOUT_S):
                 caller = self._identify(await _frames.read(reader, MAX_FIRST_FRAME_BYTES))
             self._callers[caller] = messages
             durable = self.outbox.durable_from(caller)
@@ -237,7 +241,7 @@ class _Connection:
             try:
                 await self._connect(peer)
             except (ProtocolError, OSError):
-                await asyncio.sleep(RECONNECT_S)
+                await self._exchange.clock.sleep(RECONNECT_S)
             except Exception as fault:
                 self._exchange.fail(fault)
                 return

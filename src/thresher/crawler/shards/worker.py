@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import shutil
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,13 +17,16 @@ from typing import Any, NamedTuple, Protocol
 import uvloop
 from msgspec.structs import replace
 
-from thresher.config import Config, load
-from thresher.crawler.api import fault_of_disk, parse_address, raise_file_limit
+from thresher.config import Config, load, parse_address
+from thresher.crawler.clock import SYSTEM_CLOCK, Clock
+from thresher.crawler.coordination import Coordination
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
+from thresher.crawler.manners.network_status import NetworkStatus
 from thresher.crawler.manners.politeness import Politeness
+from thresher.crawler.parts import crawl_parts
+from thresher.crawler.process_limits import fault_of_disk, raise_file_limit
 from thresher.crawler.seeds import known_seeds
-from thresher.crawler.shards.coordination import Coordination, NetworkStatus
 from thresher.crawler.shards.heartbeat import ShardLease, Superseded, Unreachable
 from thresher.crawler.shards.outbox import Outbox, OutboxCounts
 from thresher.crawler.shards.page_grants import PageGrants
@@ -137,7 +139,7 @@ async def _crawl(
     snapshots: EpochSnapshots | None,
     connect_to: str,
 ) -> None:
-    # Budgets are those of the whole crawl, which the coordinator watches.
+    # The coordinator watches the budgets, which are for the whole crawl.
     own = replace(
         config,
         budget=replace(config.budget, max_pages=0, max_bytes=0, max_time=0.0),
@@ -147,7 +149,7 @@ async def _crawl(
     target = parse_address(connect_to) if connect_to else None
     with closing(CrawlState(folder, own, shard=shard, root=directory)) as state:
         worker = ShardWorker(config, epoch, lease, state.writer, state.politeness, shard, snapshots)
-        async with Crawl(state, coordination=worker.coordination, connect_to=target) as crawl:
+        async with Crawl(state, crawl_parts(own, target), coordination=worker.coordination) as crawl:
             # After the readers were started, which keep their place, as does the thread of the lease.
             os.nice(LOOP_NICENESS)
             try:
@@ -196,7 +198,7 @@ class ShardWorker:
         politeness: Politeness,
         shard: Shard,
         snapshots: EpochSnapshots | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Connect an open state with a running lease. `snapshots` copies commits from a scratch folder."""
         self._snapshot_seconds = config.shards.snapshot
@@ -207,9 +209,9 @@ class ShardWorker:
         self._clock = clock
         self._opening = lease.opening
         self.outbox = Outbox(writer.kv, shard)
-        self.exchange = PeerExchange(shard, epoch, lease.opening.token, self.outbox)
-        self._addresses = SharedAddresses(shard, politeness, self.exchange)
-        self._texts = SharedTexts(shard, writer, self.exchange)
+        self.exchange = PeerExchange(shard, epoch, lease.opening.token, self.outbox, clock)
+        self._addresses = SharedAddresses(shard, politeness, self.exchange, clock)
+        self._texts = SharedTexts(shard, writer, self.exchange, clock)
         self._network = NetworkStatus()
         self.coordination = Coordination(
             self.outbox, self._addresses, self._texts, self, self._network, shard
@@ -222,7 +224,7 @@ class ShardWorker:
         self._report = _LoopReport()
         self._status: dict[str, Any] | None = None
         self._commits = 0
-        self._copied = clock()
+        self._copied = clock.now()
         self._held = OutboxCounts()  # as of the last snapshot
         self._copying: tuple[Future[None], OutboxCounts] | None = None
         self._copier = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
@@ -319,7 +321,7 @@ class ShardWorker:
         """Report whether this shard is idle; return the coordinator's decision."""
         self.check()
         idle = None if under_way else reason
-        if idle:  # other shards get all pages, those requested before and granted since included
+        if idle:  # other shards get all pages, also pages that were requested before and granted since
             self._grants.give_back(self._writer.stats.fetched)
         elif self._reply.return_pages:
             self._grants.give_back(self._writer.stats.fetched + under_way)
@@ -355,8 +357,8 @@ class ShardWorker:
             self._copying[0].result()
             self._make_durable(self._copying[1])
             self._copying = None
-        if not self._copying and self._clock() - self._copied >= self._snapshot_interval(counts):
-            self._copied, self._held = self._clock(), counts
+        if not self._copying and self._clock.now() - self._copied >= self._snapshot_interval(counts):
+            self._copied, self._held = self._clock.now(), counts
             self._copying = self._copier.submit(snapshots.take(self._writer.kv)), counts
 
     def _snapshot_interval(self, counts: OutboxCounts) -> float:

@@ -9,7 +9,6 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from thresher.crawler.frontier.seen import RecentSet
 from thresher.crawler.policy.learned import feature_layout as at
 from thresher.crawler.policy.learned.feature_memory import FeatureMemory
 from thresher.crawler.policy.learned.features import FeatureExtractor, encode_hints, page_mark
@@ -28,6 +27,7 @@ from thresher.crawler.policy.learned.trees import PolicyForests, shipped
 from thresher.crawler.policy.policy import Front, LaneStanding, WeighedLinks, by_weight
 from thresher.crawler.policy.prioritisers import SourcePage
 from thresher.crawler.storage.kv_state import KeyValueState
+from thresher.crawler.storage.recent_set import RecentSet
 from thresher.records import Candidate, Link
 from thresher.store.shard_layout import ALONE, Shard
 from thresher.urls import host as host_of

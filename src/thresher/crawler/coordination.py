@@ -1,7 +1,8 @@
 """Coordination of a crawl with other shards: four protocols, and their defaults for a crawl without shards.
 
 A crawl asks others for four things: to take links to their hosts, to reserve an address that hosts of several
-shards share, to claim a text so that one shard keeps it, and to grant pages and decide when the crawl is over.
+shards share (`AddressReservations`), to claim a text so that one shard keeps it, and to grant pages and decide when
+the crawl is over. The shards' own classes are in `thresher.crawler.shards`, which imports this module.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from thresher.crawler.manners.addresses import AddressReservations, LocalAddresses
+from thresher.crawler.manners.network_status import NetworkStatus
 from thresher.crawler.manners.politeness import Politeness
 from thresher.crawler.stop_reasons import Ending
-from thresher.judge import TextClaim
-from thresher.records import Candidate, Failure, Reply
+from thresher.judge import CLAIM_NOT_NEEDED, TextClaim
+from thresher.records import Candidate
 from thresher.store.shard_layout import ALONE, Shard
 
 
@@ -23,18 +26,11 @@ class LinkRouter(Protocol):
         """Send links to their shards with the next commit; return the crawl's own."""
 
 
-class AddressReservations(Protocol):
-    """Turns of IP addresses, which hosts of several shards may share."""
-
-    async def reserve(self, address: str) -> float:
-        """Return the seconds to wait for an address; if 0, the address is reserved for one request now."""
-
-
 class TextClaims(Protocol):
     """Decisions on which page of several shards keeps a text."""
 
-    async def claim(self, text_hash: bytes, url: str) -> TextClaim | None:
-        """Claim a text for a URL; return None if the crawl's own state knows all texts with this hash."""
+    async def claim(self, text_hash: bytes, url: str) -> TextClaim:
+        """Claim a text for a URL, and wait for the decision; it is not needed if the crawl's own state decides."""
 
 
 class Lifecycle(Protocol):
@@ -62,35 +58,6 @@ class Lifecycle(Protocol):
         """
 
 
-class NetworkStatus:
-    """The state of the network, as far as replies and failures of the whole crawl show it.
-
-    Until the first reply, failures may come from a missing network rather than from hosts.
-    """
-
-    def __init__(self, *, online: bool = False) -> None:
-        self.online = online  # whether any host has replied to any shard
-        self.failures = 0  # before the first reply, that may come from a missing network
-
-    @property
-    def is_unreachable(self) -> bool:
-        """True if hosts were tried and none has replied."""
-        return self.failures > 0 and not self.online
-
-    def is_offline(self, answer: Reply | Failure) -> bool:
-        """Note an answer; return whether it is a failure that may come from a missing network.
-
-        A missing name counts, too: some resolvers answer so without a network.
-        """
-        if isinstance(answer, Reply):
-            self.online = True
-        if self.online or isinstance(answer, Reply):
-            return False
-        offline = answer.transient or answer.reason == "dns"
-        self.failures += offline
-        return offline
-
-
 class Coordination(NamedTuple):
     """Everything that connects a crawl with other shards."""
 
@@ -110,23 +77,12 @@ class LocalLinks:
         return links
 
 
-class LocalAddresses:
-    """Address reservations of one process."""
-
-    def __init__(self, politeness: Politeness) -> None:
-        self._politeness = politeness
-
-    async def reserve(self, address: str) -> float:
-        """Return the seconds to wait for an address; if 0, it is reserved."""
-        return self._politeness.take_address(address)
-
-
 class LocalTexts:
     """Text claims of a crawl without shards: its own state knows all texts."""
 
-    async def claim(self, text_hash: bytes, url: str) -> TextClaim | None:  # noqa: ARG002
-        """Return None."""
-        return None
+    async def claim(self, text_hash: bytes, url: str) -> TextClaim:  # noqa: ARG002
+        """Return that no claim is needed."""
+        return CLAIM_NOT_NEEDED
 
 
 class LocalLifecycle:
