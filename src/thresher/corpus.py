@@ -299,7 +299,7 @@ class Corpus(CorpusQueries, corpus_files.CorpusFiles):
 
     def docs(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the kept documents; deprecated, use `documents`."""
-        warnings.warn("Corpus.documents() is deprecated; use documents()", DeprecationWarning, stacklevel=2)
+        warnings.warn("Corpus.docs() is deprecated; use documents()", DeprecationWarning, stacklevel=2)
         return self.documents(columns)
 
     def ask(self, function: str, query: str = "", **options: Any) -> ResultTable:
