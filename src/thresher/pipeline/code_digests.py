@@ -13,8 +13,8 @@ import msgspec
 import xxhash
 
 from thresher.errors import UsageError
+from thresher.files.source_files import import_closure
 from thresher.pipeline.artifacts import digest_of
-from thresher.source_files import import_closure
 
 PACKAGE = Path(__file__).parents[1]
 LANGUAGES = ("pycld2",)  # libraries that identify languages

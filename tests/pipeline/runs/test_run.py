@@ -401,7 +401,7 @@ def test_the_commands_process_show_and_collect(corpus: Path) -> None:
     code, out, err = command("process", corpus, "--status", "--json")
     assert json.loads(out)["number"] == 2
     code, out, err = command("runs", corpus)
-    assert "exact_duplicates, near_duplicates, statistics" in err and err.count("done") == 2
+    assert "exact_duplicates, near_duplicates, statistics" in out and out.count("done") == 2
     code, out, err = command("runs", corpus, 1, 2)
     assert (code, "nothing differs" in err) == (0, True)
     code, out, err = command("runs", corpus, 9)

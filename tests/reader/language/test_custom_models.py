@@ -100,6 +100,15 @@ def test_a_trained_language_is_one_small_file(sample: Path, own_languages: Path)
     assert load(path) == made
 
 
+def test_the_name_of_a_trained_language_is_durable(
+    sample: Path, own_languages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("thresher.files.durable_files.sync_directory", synced.append)
+    save(train("qmu", sample.read_text()))
+    assert synced == [own_languages]
+
+
 def test_trained_languages_are_stored_where_the_environment_says(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

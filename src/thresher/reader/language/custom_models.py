@@ -10,10 +10,8 @@ CLD2's answers for the sample are part of the model.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Iterable
 from functools import cache
 from math import log, log2, sqrt
@@ -25,6 +23,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from thresher.errors import UsageError
+from thresher.files.durable_files import replace
 from thresher.reader.language.badness import BadnessModel, model
 from thresher.reader.language.cld2 import DetectedLanguage
 from thresher.reader.language.disambiguate import words_of
@@ -170,18 +169,7 @@ def save(trained: CustomModel) -> Path:
     directory = home()
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / (trained.name + SUFFIX)
-    descriptor, scratch = tempfile.mkstemp(dir=directory, prefix=".")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.msgpack.encode(trained))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(scratch).chmod(0o644)
-        Path(scratch).replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            Path(scratch).unlink()
-        raise
+    replace(path, msgspec.msgpack.encode(trained))
     look_again()
     return path
 
