@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, in columns for people; progress, remarks and errors to stderr."""
+"""Streams of output: results to stdout, in columns for people; progress, remarks and errors to stderr."""
 
 from __future__ import annotations
 
