@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+from thresher import reasons
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("thresher", "thresher_lab")
 
@@ -126,6 +128,20 @@ def test_only_durable_files_renames_what_is_published() -> None:
                 if is_rename or node.func.attr in ("mkstemp", "renames"):
                     found.add(str(path))
     assert found - RENAMING == set()
+
+
+def test_reasons_of_several_words_stand_in_one_module() -> None:
+    values = [value for value in vars(reasons).values() if isinstance(value, str)]
+    stored = {value for value in values if re.fullmatch("[a-z]+( [a-z]+)+", value)}
+    assert "too short" in stored
+    found = [
+        f"{path}:{node.lineno}: {node.value}"
+        for path, tree in TREES.items()
+        if path.parts[1] == "thresher" and path.name != "reasons.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in stored
+    ]
+    assert found == []
 
 
 def test_modules_and_test_files_stay_short() -> None:

@@ -105,6 +105,15 @@ def test_names_in_other_scripts_match_urls(conditions: dict[str, Any]) -> None:
     assert where.reason_against(DocumentFacts(host="www.example.com")) in ("host", "tld")
 
 
+@pytest.mark.parametrize("names", [{"tlds": ("co.uk",)}, {"hosts": ("http://a.cz/",)}])
+def test_the_scope_refuses_the_same_names_as_exports_and_says_where_they_stand(names: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as fault:
+        DocumentFilter(**names)
+    with pytest.raises(UsageError) as in_scope:
+        UrlScope(ScopeSettings(**names))
+    assert str(in_scope.value) == f"corpus.toml: in [scope], {fault.value}"
+
+
 def test_dates_are_compared_as_far_as_both_are_given() -> None:
     where = DocumentFilter(since="2024-05-10", until="2024-06")
     inside = ("2024", "2024-05", "2024-05-10", "2024-06-30")

@@ -27,6 +27,7 @@ from thresher.importing.pages import PageWriter
 from thresher.importing.progress import ImportProgress, Progress
 from thresher.importing.sources import Archive, FoundPage, PageInput, SavedPages, page_format, saved_paths
 from thresher.judge import Judge
+from thresher.reasons import FORGOTTEN
 from thresher.records import Failure, ReadResult
 from thresher.store import corpus_files as corpora
 from thresher.store import erasure_log
@@ -278,7 +279,7 @@ class _Import:
                 self._remarks.append(f"{page.url}: {page.reason} {page.detail}".strip())
             return
         if self._erased.holds(page.url):
-            stats.reject("forgotten")
+            stats.reject(FORGOTTEN)
             return
         verdict = self._judge.verdict(page, found.reply)
         self._known_pages.add(page.raw_hash, page.text_hash if verdict.keep else b"")

@@ -15,19 +15,11 @@ import pyarrow.compute as pc
 from thresher.config import Config
 from thresher.errors import UsageError
 from thresher.judge import Judge
+from thresher.reasons import LANGUAGE_REASONS
 from thresher.records import Failure, ReadResult, Reply
 from thresher.store.corpus_files import CorpusFiles
 from thresher.workers.reader_pool import ReaderPool
 
-# Reasons to reject a page that depend on the language of the corpus. A page that was rejected for another reason
-# would be rejected in any language.
-LANGUAGE_REASONS = (
-    "language",
-    "language share",
-    "too few bytes of language",
-    "too many bytes of language",
-    "badness",
-)
 PAGES_AT_ONCE = 64  # with at most 8 MiB each in memory
 COLUMNS = ("url", "time", "warc_file", "warc_offset")
 

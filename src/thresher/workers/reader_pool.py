@@ -13,6 +13,7 @@ from typing import cast
 
 import msgspec
 
+from thresher import reasons
 from thresher.config import ReadSettings
 from thresher.errors import EngineError
 from thresher.records import Failure, ReadResult, Reply
@@ -246,12 +247,12 @@ class _Reader(asyncio.Protocol):
             self._pool.fail(EngineError(DO_NOT_START))
             return
         if jobs:
-            what = "stalled" if self._stalled else "died"
-            _log.warning("a reader %s at %s; it is restarted", what, jobs[0].url)
+            reason = reasons.READER_STALLED if self._stalled else reasons.READER_DIED
+            _log.warning("%s at %s; it is restarted", reason, jobs[0].url)
             jobs[0].deaths += 1
             if self._stalled or jobs[0].deaths == MAX_DEATHS:
                 job = jobs.popleft()
-                job.resolve(Failure(job.url, f"reader {what}"))
+                job.resolve(Failure(job.url, reason))
         else:
             _log.warning("a reader ended without a page at hand; it is restarted")
         self._pool.return_jobs(jobs)

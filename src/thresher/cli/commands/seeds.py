@@ -117,12 +117,12 @@ def seeds(
 
 
 def _tld(name: str) -> str:
-    from thresher.urls import top_level
+    from thresher.selection import top_level_domain
 
-    found = top_level(name)
-    if found is None:
-        raise UsageError(f"--tld {name!r} is not a top-level domain; for example --tld cz")
-    return found
+    try:
+        return top_level_domain(name)
+    except UsageError as fault:
+        raise UsageError(f"--tld {fault}") from None
 
 
 def _choose(

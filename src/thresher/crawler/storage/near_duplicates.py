@@ -20,6 +20,7 @@ from thresher.crawler.storage.keys import SHINGLES
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.reader.quality.fingerprint import text_hash
 from thresher.reader.quality.shingles import fates
+from thresher.reasons import NEAR_DUPLICATE
 from thresher.records import ReadResult, Shingles, Verdict
 
 PAGES_PER_LOAD = 64  # pages whose shingles are put into the filter at once on opening
@@ -157,7 +158,7 @@ class NearDuplicateFilter:
         old = np.bincount(owners[seen], minlength=len(counts)) > self._settings.near_duplicate_share * counts
         sifted = _without(page, old.tolist()) if old.any() else page
         if sifted is not page and len(sifted.text) < max(1, self._settings.min_text_chars):
-            return page, replace(verdict, keep=False, reason="near duplicate")
+            return page, replace(verdict, keep=False, reason=NEAR_DUPLICATE)
         self._remember(np.unique(hashes[~seen & ~old[owners]]))
         return sifted, verdict
 

@@ -24,6 +24,7 @@ from thresher.judge import Judge
 from thresher.pipeline import document_shards
 from thresher.pipeline.code_digests import check_environment
 from thresher.pipeline.reread.archives import check_archives
+from thresher.reasons import OUT_OF_MEMORY, READER_DIED, READER_STALLED
 from thresher.records import Failure, ReadResult, Reply
 from thresher.store.corpus_files import CorpusFiles
 from thresher.store.corpus_files import open as open_corpus
@@ -34,7 +35,7 @@ from thresher.workers.reader_pool import IN_FLIGHT, ReaderPool
 Row = dict[str, Any]
 
 # Failures that may be due to the load of the machine, or to pages that the reader has read before.
-TRANSIENT = ("reader stalled", "reader died", "out of memory")
+TRANSIENT = (READER_STALLED, READER_DIED, OUT_OF_MEMORY)
 # Counts that are not reasons to drop a document.
 NO_REASONS = ("read", "without raw page", "could not be read")
 
