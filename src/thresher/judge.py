@@ -1,7 +1,17 @@
 """The judge: keep a page or reject it, with the first reason that applies.
 
-One judge serves the crawl, imports, the step `reread`, visits and `thresher read`, so that a page has the same
-verdict on every way into a corpus.
+One judge serves every way of a page. The checks of the page itself are the same everywhere: kind, noindex, bounds
+on size, language, Badness and suspicion, and the age of its reply if `max_age` is set. Checks that compare a page
+with others need what the caller passes:
+
+    crawl                   exact duplicates of the crawl and of imports; near duplicates if they are switched on
+    import of pages         exact duplicates of the corpus
+    step `reread`           none: the steps `exact_duplicates` and `near_duplicates` find duplicates
+    visits to a list,
+    `simulate`, `read`      none
+
+Opt-outs are no reason to reject a page. A page has the ones that its reply states; `records.with_opt_outs` adds the
+ones of its host's robots.txt in crawls, visits and `reread`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One page from its HTML, without a crawl: the functions `read` and `extract`, and `Page`, which `read` returns.
 
-The reader and the judge are shared with the crawler, so that a page has the same text, scores and verdict here as
-in a corpus. Nothing here needs Arrow or the network.
+The reader and the judge are shared with the crawler, so that a page has the same text and scores here as in a
+corpus. Its verdict is the one of a corpus with default settings that holds no other page: duplicates are not looked
+for. The opt-outs of robots.txt are unknown. Nothing here needs Arrow or the network.
 """
 
 from __future__ import annotations

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Via = Literal["seed", "page", "redirect", "sitemap", "feed", "guess"]
 Kind = Literal["html", "sitemap", "feed", "other"]
@@ -177,6 +179,16 @@ class ReadResult(Struct, frozen=True, array_like=True, tag="page"):
     metadata: Metadata = Metadata()
     signs: SpamSignals = SpamSignals()
     runs: Shingles = Shingles()
+
+
+def with_opt_outs(page: ReadResult, opt_outs: Iterable[str]) -> ReadResult:
+    """Return a page with opt-outs that its reply does not state, such as the ones of its host's robots.txt.
+
+    >>> with_opt_outs(ReadResult("http://a.cz/", "html", opt_out=("noai",)), ["noai", "tdm-reservation"]).opt_out
+    ('noai', 'tdm-reservation')
+    """
+    merged = tuple(dict.fromkeys((*page.opt_out, *opt_outs)))
+    return page if merged == page.opt_out else replace(page, opt_out=merged)
 
 
 class Verdict(Struct, frozen=True, array_like=True, gc=False):

@@ -45,7 +45,7 @@ from thresher.crawler.policy.prioritisers import SourcePage
 from thresher.crawler.shards.coordination import Coordination
 from thresher.crawler.storage.crawl_writer import LinkScores, Outcome
 from thresher.judge import Judgement, TextClaim
-from thresher.records import Candidate, Failure, ReadResult, Reply
+from thresher.records import Candidate, Failure, ReadResult, Reply, with_opt_outs
 from thresher.urls import canonical, key
 from thresher.urls import host as host_of
 from thresher.workers.reader_pool import ReaderPool
@@ -248,10 +248,7 @@ class PageVisit:
 
     def _judge(self, reply: Reply, page: ReadResult, robots: Robots, claim: TextClaim | None) -> Judgement:
         judgement = self._state.judge.judge(page, reply, claim)
-        if not robots.opt_outs:
-            return judgement
-        opt_out = tuple(dict.fromkeys((*judgement.page.opt_out, *robots.opt_outs)))
-        return replace(judgement, page=replace(judgement.page, opt_out=opt_out))
+        return replace(judgement, page=with_opt_outs(judgement.page, robots.opt_outs))
 
     # 6 weigh
 

@@ -25,7 +25,7 @@ from thresher.pipeline import document_shards
 from thresher.pipeline.code_digests import check_environment
 from thresher.pipeline.reread.archives import check_archives
 from thresher.reasons import OUT_OF_MEMORY, READER_DIED, READER_STALLED
-from thresher.records import Failure, ReadResult, Reply
+from thresher.records import Failure, ReadResult, Reply, with_opt_outs
 from thresher.store.corpus_files import CorpusFiles
 from thresher.store.corpus_files import open as open_corpus
 from thresher.store.schemas import DOCS, document_row
@@ -170,14 +170,12 @@ class _Rereader:
 
     def _row(self, row: Row, reply: Reply, page: ReadResult, verdict: Any) -> tuple[Any, ...]:
         # The page does not have the opt-outs from the robots.txt of its host, which the row has.
-        opt_out = tuple(dict.fromkeys((*page.opt_out, *(row["opt_out"] or ()))))
+        page = with_opt_outs(page, row["opt_out"] or ())
         raw = (row["warc_file"], row["warc_offset"])
         # The date in the WARC record may be rounded differently, so that of the row is kept.
         fetched = row["fetched"].timestamp() if row["fetched"] else 0.0
         reply = replace(reply, fetched=fetched)
-        return document_row(
-            reply, replace(page, opt_out=opt_out), verdict, seq=row["seq"], depth=row["depth"], raw=raw
-        )
+        return document_row(reply, page, verdict, seq=row["seq"], depth=row["depth"], raw=raw)
 
 
 def _is_transient(page: ReadResult | Failure) -> bool:
