@@ -233,12 +233,16 @@ class _Import:
         self._remarks.append(f"{source.name}: {described_stats(source.figures)}")
 
     async def _process(self, source: PageInput, readers: ReaderPool, writer: PageWriter) -> None:
-        """Read and judge all pages of an input and pass them to the writer, in their order."""
+        """Read and judge all pages of an input and pass them to the writer, in their order.
+
+        This is not `ReaderPool.read_in_order`: the pages that wait are bounded by bytes too, records come from a
+        thread in portions, and the number of waiting pages is part of the progress.
+        """
         pending: deque[tuple[FoundPage, asyncio.Task[ReadResult | Failure]]] = deque()
         events = source.events(self._advance)
         waiting = 0
 
-        async def settle() -> int:
+        async def finish_oldest() -> int:
             found, answer = pending[0]
             page = await answer
             pending.popleft()
@@ -258,11 +262,11 @@ class _Import:
                         pending.append((event, asyncio.create_task(readers.read(event.reply))))
                         waiting += len(event.reply.body)
                 while pending and (waiting > WAITING_BYTES or len(pending) > WAITING_PAGES * readers.size):
-                    waiting -= await settle()
+                    waiting -= await finish_oldest()
                     report()
                 report()
             while pending:
-                await settle()
+                await finish_oldest()
                 report()
         finally:
             for _, answer in pending:
@@ -314,13 +318,13 @@ async def _in_thread(call: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
-    def settle(set_: Callable[[Any], None], value: Any) -> None:
+    def set_if_awaited(set_: Callable[[Any], None], value: Any) -> None:
         if not answer.done():
             set_(value)
 
     def pass_on(set_: Callable[[Any], None], value: Any) -> None:
         with suppress(RuntimeError):  # the loop is closed, so the result is not awaited any more
-            loop.call_soon_threadsafe(settle, set_, value)
+            loop.call_soon_threadsafe(set_if_awaited, set_, value)
 
     def work() -> None:
         try:

@@ -8,8 +8,8 @@ a verdict: its document stays as it was.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from thresher.store.corpus_files import CorpusFiles
 from thresher.store.corpus_files import open as open_corpus
 from thresher.store.schemas import DOCS, document_row
 from thresher.store.table_segments import column_array
-from thresher.workers.reader_pool import IN_FLIGHT, ReaderPool
+from thresher.workers.reader_pool import ReaderPool
 
 Row = dict[str, Any]
 
@@ -125,11 +125,16 @@ class _Rereader:
             else:
                 counts[verdict.reason] += 1
 
-        async for place, reply, page in self._pages(rows):
-            if reply is None or page is None:
-                counts["without raw page"] += 1
-                stays.append(place)
-            elif _is_transient(page):
+        def raw_pages() -> Iterator[tuple[int, Reply]]:
+            for place, row in enumerate(rows):
+                if reply := self._raw(row):
+                    yield place, reply
+                else:
+                    counts["without raw page"] += 1
+                    stays.append(place)
+
+        async for place, reply, page in self._readers.read_in_order(raw_pages()):
+            if _is_transient(page):
                 retries.append((place, reply))
             else:
                 judged(place, reply, page)
@@ -142,21 +147,6 @@ class _Rereader:
             if not self._added:
                 stays.append(place)
         return _joined(batch, stays, dict(sorted(made.items())))
-
-    async def _pages(
-        self, rows: list[Row]
-    ) -> AsyncIterator[tuple[int, Reply | None, ReadResult | Failure | None]]:
-        """Yield the page of each row in order; up to IN_FLIGHT pages are read at the same time."""
-        pending: deque[tuple[int, Reply | None, asyncio.Task[ReadResult | Failure] | None]] = deque()
-        for place, row in enumerate(rows):
-            reply = self._raw(row)
-            task = asyncio.ensure_future(self._readers.read(reply)) if reply else None
-            pending.append((place, reply, task))
-            if len(pending) > IN_FLIGHT:
-                first, its_reply, its_task = pending.popleft()
-                yield first, its_reply, await its_task if its_task else None
-        for place, reply, task in pending:
-            yield place, reply, await task if task else None
 
     def _raw(self, row: Row) -> Reply | None:
         if row["warc_file"] is None:
