@@ -108,18 +108,6 @@ def import_files(
     return found.checked()
 
 
-def import_pages(
-    directory: Path,
-    archives: Sequence[Path],
-    saved: Sequence[Path] = (),
-    language: str = "",
-    processes: int = 0,
-    progress: Progress = lambda _: None,
-) -> ImportReport:
-    """Import archives and saved pages: each archive whole or not at all, and so all saved pages together."""
-    return _bring(directory, archives, saved, language, processes, progress, lambda _: None).checked()
-
-
 def _bring(
     directory: Path,
     archives: Sequence[Path],
@@ -129,7 +117,10 @@ def _bring(
     progress: Progress,
     report: Report,
 ) -> ImportReport:
-    """Import pages as `import_pages` does, but return refused archives in the report."""
+    """Import pages and return a report, also of refused archives.
+
+    Each archive is imported whole or not at all, and so are all saved pages together.
+    """
     config = imports.corpus_for(directory, language)
     inputs: list[PageInput] = [Archive(path, config.fetch) for path in archives]
     if saved:
