@@ -144,6 +144,26 @@ def test_reasons_of_several_words_stand_in_one_module() -> None:
     assert found == []
 
 
+FOREIGN_CONSTANTS = {"CURLE_TOO_LARGE", "POLL_IN", "POLL_OUT", "NUMBA_BOUNDSCHECK"}
+
+
+def test_constants_that_docstrings_name_exist() -> None:
+    known = set(FOREIGN_CONSTANTS)
+    named = []
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            match node:
+                case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                    known.add(name)
+                case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                    text = ast.get_docstring(node) or ""
+                    named += [
+                        (str(path), name)
+                        for name in re.findall(r"(?<![$\w.])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", text)
+                    ]
+    assert [(path, name) for path, name in named if name not in known] == []
+
+
 def test_modules_and_test_files_stay_short() -> None:
     limits = dict.fromkeys(modules(), MAX_MODULE_LINES)
     limits |= dict.fromkeys(sorted((ROOT / "tests").rglob("*.py")), MAX_TEST_LINES)

@@ -67,7 +67,7 @@ def test_a_kept_page_meets_the_same_bounds_as_a_document_and_a_rejected_one_fail
                     GOOD,
                     languages=(LanguageShare("cs", 1500, share),),
                     badness=badness,
-                    signs=SpamSignals(stuffing=stuffing),
+                    spam_signals=SpamSignals(stuffing=stuffing),
                 )
                 facts = DocumentFacts(language_share=share, badness=badness, suspicion=stuffing)
                 assert reason(page, settings) == bounds.reason_against(facts)
@@ -80,7 +80,7 @@ def test_a_bound_that_is_off_rejects_no_page(off: JudgeSettings) -> None:
     share = 0.1 if not off.language else 0.95
     page = replace(GOOD, languages=(LanguageShare("cs", 1500, share),))
     if off.language:
-        page = replace(page, badness=1e9, signs=SpamSignals(stuffing=1.0))
+        page = replace(page, badness=1e9, spam_signals=SpamSignals(stuffing=1.0))
     assert reason(page, off) == ""
 
 

@@ -168,7 +168,7 @@ class Judge:
             self._language_reason(main, wanted)
             or self._bounds.reason_against(
                 DocumentFacts(
-                    language_share=wanted.share, badness=page.badness, suspicion=page.signs.suspicion
+                    language_share=wanted.share, badness=page.badness, suspicion=page.spam_signals.suspicion
                 )
             )
             or self._duplicate_reason(page, claim)

@@ -177,8 +177,8 @@ class ReadResult(Struct, frozen=True, array_like=True, tag="page"):
     license: str = ""  # URL of a licence the page links to as its own
     opt_out: tuple[str, ...] = ()  # "noai", "tdm-reservation", …
     metadata: Metadata = Metadata()
-    signs: SpamSignals = SpamSignals()
-    runs: Shingles = Shingles()
+    spam_signals: SpamSignals = SpamSignals()
+    shingles: Shingles = Shingles()
 
 
 def with_opt_outs(page: ReadResult, opt_outs: Iterable[str]) -> ReadResult:

@@ -197,7 +197,7 @@ class _Import:
         writer = PageWriter(self._folder)
         try:
             await self._process(source, readers, writer)
-            if not source.figures.records:
+            if not source.stats.records:
                 raise ImportFileError(
                     f"{source.name} has no readable record; if it is an archive, get it once more, "
                     "or else name its format with --format"
@@ -213,15 +213,15 @@ class _Import:
                     "language": self._config.language,
                     "sha256": source.sha256,
                     "bytes": str(source.bytes),
-                    "figures": msgspec.json.encode(source.figures).decode(),
+                    "figures": msgspec.json.encode(source.stats).decode(),
                 }
             )
         except BaseException:
             writer.abandon()
             raise
         self._files += source.given
-        self._stats.add(source.figures)
-        self._remarks.append(f"{source.name}: {described_stats(source.figures)}")
+        self._stats.add(source.stats)
+        self._remarks.append(f"{source.name}: {described_stats(source.stats)}")
 
     async def _process(self, source: PageInput, readers: ReaderPool, writer: PageWriter) -> None:
         """Read and judge all pages of an input and pass them to the writer, in their order.
@@ -237,7 +237,7 @@ class _Import:
             found, answer = pending[0]
             page = await answer
             pending.popleft()
-            self._take_page(found, page, source.figures, writer)
+            self._take_page(found, page, source.stats, writer)
             return len(found.reply.body)
 
         def report() -> None:
@@ -248,7 +248,7 @@ class _Import:
             while portion := await _in_thread(lambda: _portion(events)):
                 for event in portion:
                     if isinstance(event, RefusedRecord):
-                        _count(event, source.figures)
+                        _count(event, source.stats)
                     else:
                         pending.append((event, asyncio.create_task(readers.read(event.reply))))
                         waiting += len(event.reply.body)

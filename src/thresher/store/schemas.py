@@ -192,7 +192,7 @@ def document_row(
         day_or_none(page.metadata.modified),
         page.metadata.site_name or None,
         page.metadata.language_declared or None,
-        page.signs.suspicion,
+        page.spam_signals.suspicion,
     )
 
 

@@ -17,7 +17,7 @@ from thresher.pipeline.dedup.minhash import MIN_RECALL, PLACES, bands, cluster, 
 from thresher.pipeline.steps.plans import run_here
 from thresher.pipeline.steps.ranges import FILE, as_output
 from thresher.pipeline.steps.similar import clustering
-from thresher.reader.quality.shingles import hashed
+from thresher.reader.quality.shingles import hash_shingles
 from thresher_lab.toyweb.words import vocabulary
 
 ENGLISH = vocabulary("en")
@@ -59,7 +59,7 @@ def test_signatures_estimate_the_similarity_of_documents(tmp_path: Path) -> None
     sign(documents, tmp_path / "signed")
     with DedupReader(tmp_path / "signed") as file:
         rows = file.part(0, np.uint32, len(documents) * PLACES).reshape(-1, PLACES)
-    runs = [set(hashed(document).hashes.tolist()) for document in documents]
+    runs = [set(hash_shingles(document).hashes.tolist()) for document in documents]
     for row, theirs in zip(rows, runs, strict=True):
         similarity = len(runs[0] & theirs) / len(runs[0] | theirs)
         assert abs((row == rows[0]).mean() - similarity) < 0.15
@@ -73,7 +73,7 @@ def test_documents_without_shingles_all_stay() -> None:
 @given(st.lists(st.lists(st.text(max_size=40), max_size=3), max_size=6))
 def test_any_documents_are_accepted_and_exact_copies_dropped(documents: list[list[str]]) -> None:
     found = list(drop(documents + documents))
-    has_runs = [bool(len(hashed(document).hashes)) for document in documents]
+    has_runs = [bool(len(hash_shingles(document).hashes)) for document in documents]
     assert found[len(documents) :] == has_runs
 
 

@@ -118,7 +118,7 @@ def test_trained_languages_are_stored_where_the_environment_says(
     assert (tmp_path / "data" / "thresher" / "languages" / "qmu.language").is_file()
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    custom_models.look_again()
+    custom_models.clear_cache()
     assert trained_languages() == {}
     assert custom_models.home() == tmp_path / "home" / ".local" / "share" / "thresher" / "languages"
 

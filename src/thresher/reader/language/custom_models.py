@@ -142,7 +142,7 @@ def trained_languages() -> dict[str, CustomModel]:
     return {path.stem: load(path) for path in files}
 
 
-def look_again() -> None:
+def clear_cache() -> None:
     """Clear the cache of trained languages after some were trained or deleted."""
     trained_languages.cache_clear()
 
@@ -170,7 +170,7 @@ def save(trained: CustomModel) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / (trained.name + SUFFIX)
     replace(path, msgspec.msgpack.encode(trained))
-    look_again()
+    clear_cache()
     return path
 
 
@@ -182,7 +182,7 @@ def forget(name: str) -> None:
             f"no language {name[:80]!r} was trained; there are: {', '.join(sorted(files)) or 'none'}"
         )
     files[name].unlink(missing_ok=True)
-    look_again()
+    clear_cache()
 
 
 def badness_model(language: str) -> BadnessModel | None:

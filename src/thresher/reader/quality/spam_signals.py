@@ -19,8 +19,8 @@ from thresher.reader.quality.fingerprint import FULL_PARAGRAPH
 from thresher.records import Link, SpamSignals
 from thresher.urls import domain
 
-LOOKED_AT = 5_000  # characters of a text, from its beginning
-LINKS_LOOKED_AT = 500
+MAX_SIGNAL_CHARS = 5_000  # characters of a text, from its beginning
+MAX_SIGNAL_LINKS = 500
 
 # Where a sign rises above 0, and where it is 1: one good page in some hundreds reaches the first.
 REPEATED = (0.35, 0.65)  # of runs of three words, those that stood there before
@@ -67,11 +67,11 @@ class SpamMeasures(NamedTuple):
     sketch: int = 0
 
 
-def signs(paragraphs: Sequence[str], links: Sequence[Link], page_url: str) -> SpamSignals:
+def spam_signals(paragraphs: Sequence[str], links: Sequence[Link], page_url: str) -> SpamSignals:
     """Return the signals of a page's main text and links. The function is total."""
     found = measure(_beginning(paragraphs))
     lengths = list(map(len, paragraphs))
-    some = links[:LINKS_LOOKED_AT]
+    some = links[:MAX_SIGNAL_LINKS]
     return SpamSignals(
         repetition=_ramp(found.runs_again, REPEATED),
         stuffing=_stuffing(found, lengths),
@@ -129,13 +129,13 @@ def _incoherence(found: SpamMeasures) -> float:
 
 def _link_farm(links: Sequence[Link], page_url: str, length: int) -> float:
     """Return the signal for links to many sites by the same few words; link lists name each site."""
-    if not _crowd(len(links), length):
+    if not _link_count_score(len(links), length):
         return 0.0  # without a look at where they lead: so it is with nearly all pages
     home = _host(page_url)
     name = home.removeprefix("www.")
     at_home = tuple(f"{start}{name}/" for start in ("http://www.", "https://www.", "http://", "https://"))
     away = [link for link in links if not link.url.startswith(at_home)]
-    if not _crowd(len(away), length):
+    if not _link_count_score(len(away), length):
         return 0.0
     sites = {host: domain(host) for host in {_host(link.url) for link in away}}
     outside = [
@@ -143,12 +143,12 @@ def _link_farm(links: Sequence[Link], page_url: str, length: int) -> float:
         for link in away
         if link.anchor and (site := sites[_host(link.url)]) != domain(home)
     ]
-    crowd = _crowd(len({site for site, _ in outside}), length)
-    said = "\n".join({anchor.lower() for _, anchor in outside}).split() if crowd else []
-    return min(crowd, _ramp(1 - len(set(said)) / len(said), FARM_ANCHORS)) if said else 0.0
+    score = _link_count_score(len({site for site, _ in outside}), length)
+    said = "\n".join({anchor.lower() for _, anchor in outside}).split() if score else []
+    return min(score, _ramp(1 - len(set(said)) / len(said), FARM_ANCHORS)) if said else 0.0
 
 
-def _crowd(sites: int, length: int) -> float:
+def _link_count_score(sites: int, length: int) -> float:
     """Return how far a page leads to many sites, in total and for its length."""
     density = 1_000 * sites / (length + PADDING)
     return min(_ramp(sites, FARM_SITES), _ramp(density, FARM_DENSITY))
@@ -183,7 +183,7 @@ def _ramp(value: float, between: tuple[float, float]) -> float:
 def _beginning(paragraphs: Iterable[str]) -> str:
     """Return as many paragraphs as are examined."""
     taken: list[str] = []
-    left = LOOKED_AT
+    left = MAX_SIGNAL_CHARS
     for paragraph in paragraphs:
         taken.append(paragraph[:left])
         left -= len(paragraph) + 1
@@ -198,7 +198,7 @@ def _beginning(paragraphs: Iterable[str]) -> str:
 def measure(text: str) -> SpamMeasures:
     """Count the words, pairs and sequences of words and the brackets of a text."""
     codes = np.frombuffer(
-        text[:LOOKED_AT].lower()[:LOOKED_AT].encode("utf-32-le", "replace"), dtype=np.uint32
+        text[:MAX_SIGNAL_CHARS].lower()[:MAX_SIGNAL_CHARS].encode("utf-32-le", "replace"), dtype=np.uint32
     )
     marks, figures = np.empty(len(codes), dtype=np.uint8), np.empty(FIGURES)
     sketch = weigh(codes, KINDS, marks, figures)
