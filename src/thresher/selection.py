@@ -289,7 +289,7 @@ def day_of(value: Any) -> str:
 
 
 def top_level_domain(name: str) -> str:
-    """Return a top-level domain as people write it in the form of `urls.tld`; raise UsageError if it is none.
+    """Return a top-level domain as people write it in the form of `urls.tld`; raise UsageError for other text.
 
     >>> top_level_domain(".РФ")
     'xn--p1ai'

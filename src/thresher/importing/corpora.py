@@ -39,7 +39,7 @@ class RefusedFile(Struct, frozen=True):
     """A file that cannot be imported."""
 
     file: str
-    why: str  # with the cure
+    why: str  # with the fix
 
 
 class ImportReport(Struct, frozen=True):

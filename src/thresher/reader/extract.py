@@ -148,12 +148,12 @@ def _read_text(reply: Reply, language: str, settings: ReadSettings) -> ReadResul
 
 @cache
 def _trained(language: str, named: tuple[str, ...]) -> frozenset[str] | None:
-    """Return the trained languages that a page is compared with: those of its corpus, or all without a corpus."""
+    """Return the trained languages that a page is compared with: its corpus's, or all without a corpus."""
     return frozenset((normalise(language) or language, *named)) if language else None
 
 
 def _marked(blocks: Sequence[Block], cut: float, trained: frozenset[str] | None) -> tuple[Block, ...]:
-    """Return the blocks of a page; those of its text get their language."""
+    """Return the blocks of a page; blocks of its text get their language."""
     texts = [block.text for block in blocks if block.boilerplate < cut]
     named = iter(paragraph_languages(texts, trained))
     return tuple(

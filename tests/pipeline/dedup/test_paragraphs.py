@@ -222,7 +222,7 @@ def test_losses_of_a_shard_are_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_settings_out_of_range_are_refused_with_the_cure(tmp_path: Path) -> None:
+def test_settings_out_of_range_are_refused_with_the_fix(tmp_path: Path) -> None:
     with pytest.raises(
         DedupFileError, match="memory must be at least 4096 bytes, got 12; try memory = 1073741824"
     ):

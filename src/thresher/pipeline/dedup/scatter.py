@@ -18,7 +18,7 @@ from thresher.pipeline.dedup.files import DedupFileError, DedupReader, DedupWrit
 from thresher.pipeline.dedup.kernels.table import BUCKET_BITS, BUCKETS, into_buckets
 from thresher.reader.quality.shingles import MAX_SHINGLED_CHARS, hash_shingles
 
-MEMORY = 1 << 30  # bytes that a worker may take, besides those of the program itself
+MEMORY = 1 << 30  # bytes that a worker may take, besides the memory of the program itself
 MIN_MEMORY = 1 << 12  # bytes
 # Memory for a shingle of a block, so that a block takes a small part of the memory in every step.
 RUN_BYTES = 192

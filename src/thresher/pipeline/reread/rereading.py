@@ -162,7 +162,7 @@ class _Rereader:
         # The page does not have the opt-outs from the robots.txt of its host, which the row has.
         page = with_opt_outs(page, row["opt_out"] or ())
         raw = (row["warc_file"], row["warc_offset"])
-        # The date in the WARC record may be rounded differently, so that of the row is kept.
+        # The date in the WARC record may be rounded differently, so the date of the row is kept.
         fetched = row["fetched"].timestamp() if row["fetched"] else 0.0
         reply = replace(reply, fetched=fetched)
         return document_row(reply, page, verdict, seq=row["seq"], depth=row["depth"], raw=raw)
@@ -173,7 +173,7 @@ def _is_transient(page: ReadResult | Failure) -> bool:
 
 
 def _joined(batch: pa.RecordBatch, stays: Sequence[int], made: dict[int, tuple[Any, ...]]) -> pa.RecordBatch:
-    """Return the documents that stay as they were and those that were made again, in their order."""
+    """Return the documents that stay as they were and the ones that were made again, in their order."""
     columns = zip(*made.values(), strict=True) if made else ([] for _ in DOCS)
     arrays = [column_array(list(column), field.type) for column, field in zip(columns, DOCS, strict=True)]
     now = pa.RecordBatch.from_arrays(arrays, schema=DOCS)

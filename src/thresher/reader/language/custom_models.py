@@ -34,7 +34,7 @@ VERSION = 1  # of the files; others are refused
 SUFFIX = ".language"
 NAME = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8}){0,3}")  # as codes of languages look in pages and addresses
 
-# A text fits if its letters are about as likely after those before them as the letters of the sample are by
+# A text fits if its letters are about as likely after the letters before them as the letters of the sample are by
 # themselves. The smaller the sample, the less likely its texts look: the slack in nats falls from SLACK at SMALL
 # letters to 0 at LARGE letters.
 SLACK = 0.4
@@ -148,18 +148,18 @@ def clear_cache() -> None:
 
 
 def load(path: Path) -> CustomModel:
-    """Load a trained language; raise UsageError if a file is none."""
-    cure = f"train it again, or delete {path}"
+    """Load a trained language; raise UsageError if the file holds none that this version reads."""
+    fix = f"train it again, or delete {path}"
     try:
         trained = msgspec.msgpack.decode(path.read_bytes(), type=CustomModel)
     except OSError as fault:
         raise UsageError(f"{path} cannot be read: {fault.strerror}") from None
     except msgspec.MsgspecError:
-        raise UsageError(f"{path} is not a trained language; {cure}") from None
+        raise UsageError(f"{path} is not a trained language; {fix}") from None
     if trained.version != VERSION or trained.name != path.stem:
         raise UsageError(
             f"{path} holds {trained.name!r} in version {trained.version}, "
-            f"but {path.stem!r} in version {VERSION} is expected; {cure}"
+            f"but {path.stem!r} in version {VERSION} is expected; {fix}"
         )
     return trained
 

@@ -16,7 +16,7 @@ NOT_OF_THE_TEXT = -1
 
 
 class HashedShingles(NamedTuple):
-    """Shingles of several texts: the hashes of one text follow those of another."""
+    """Shingles of several texts: the hashes of one text follow the hashes of the text before."""
 
     counts: NDArray[np.int64]  # of each text: the number of its shingles
     words: NDArray[np.int64]  # of each text; where there are no spaces, as many as its characters stand for
