@@ -69,6 +69,6 @@ def own_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     from thresher.reader.language import custom_models
 
     monkeypatch.setenv("THRESHER_LANGUAGES", str(tmp_path / "languages"))
-    custom_models.look_again()
+    custom_models.clear_cache()
     yield tmp_path / "languages"
-    custom_models.look_again()
+    custom_models.clear_cache()

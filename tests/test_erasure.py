@@ -30,9 +30,8 @@ from thresher.crawler.parts import crawl_parts
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.erasure import ErasureReport, forget, ids_of_nothing
 from thresher.errors import DataError, NoCorpusError
-from thresher.importing.corpora import import_files
 from thresher.importing.formats import texts
-from thresher.importing.run import import_pages
+from thresher.importing.run import import_files
 from thresher.pipeline.runs.run import process
 from thresher.search.index.manifest import read as read_manifest
 from thresher.search.index.update import update
@@ -462,14 +461,14 @@ def test_pages_of_archives_are_forgotten_and_refused_when_they_come_again(
             f"<html><head><title>{number}</title>{link}</head><body><article>{body}</article></body></html>"
         )
         (saved / f"{number}.html").write_text(page)
-    import_pages(corpus, [], [saved])
+    import_files(corpus, [saved])
     urls = thresher.open(corpus).documents(["url"]).column("url").to_pylist()
     assert {"http://saved0.cz/", "http://saved1.cz/", "http://saved2.cz/"} <= set(urls)
     assert forget(corpus, erasure_request(hosts=["saved1.cz"])).imports == 1
     left = thresher.open(corpus).documents(["url"]).column("url").to_pylist()
     assert sorted(left) == sorted(set(urls) - {"http://saved1.cz/"})
     (saved / "again.html").write_text((saved / "1.html").read_text().replace("Odstavec", "Jiný odstavec"))
-    again = import_pages(corpus, [], [saved / "again.html"])
+    again = import_files(corpus, [saved / "again.html"])
     assert again.pages and again.pages.rejected == {"forgotten": 1}
 
 

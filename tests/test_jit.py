@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from thresher.source_files import import_closure
+from thresher.files.source_files import import_closure
 
 KERNEL = """
 from thresher.jit import NUMBER, kernel

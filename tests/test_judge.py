@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from thresher.config import Config, JudgeSettings
 from thresher.judge import CLAIM_GRANTED, CLAIM_UNDECIDED, Judge, TextClaim
-from thresher.records import LanguageShare, ReadResult, Reply, Verdict
+from thresher.records import LanguageShare, ReadResult, Reply, SpamSignals, Verdict
+from thresher.selection import DocumentFacts, DocumentFilter
 
 TEXT = "Dlouhá česká věta o ničem. " * 60
 GOOD = ReadResult(
@@ -52,6 +53,35 @@ class Halving:
 
 def judge(settings: JudgeSettings | None = None, known: Known | None = None) -> Judge:
     return Judge(Config(language="cs", judge=settings or JudgeSettings()), known)
+
+
+def test_a_kept_page_meets_the_same_bounds_as_a_document_and_a_rejected_one_fails_for_the_same_reason() -> (
+    None
+):
+    settings = JudgeSettings(min_language_share=0.8, max_badness=5.0, max_suspicion=0.5)
+    bounds = DocumentFilter(min_language_share=0.8, max_badness=5.0, max_suspicion=0.5, keep_unknown=True)
+    for share in (0.79, 0.8):
+        for badness in (None, 5.0, 5.1):
+            for stuffing in (0.5, 0.6):
+                page = replace(
+                    GOOD,
+                    languages=(LanguageShare("cs", 1500, share),),
+                    badness=badness,
+                    spam_signals=SpamSignals(stuffing=stuffing),
+                )
+                facts = DocumentFacts(language_share=share, badness=badness, suspicion=stuffing)
+                assert reason(page, settings) == bounds.reason_against(facts)
+
+
+@pytest.mark.parametrize(
+    "off", [JudgeSettings(language=False), JudgeSettings(max_badness=0, max_suspicion=0)]
+)
+def test_a_bound_that_is_off_rejects_no_page(off: JudgeSettings) -> None:
+    share = 0.1 if not off.language else 0.95
+    page = replace(GOOD, languages=(LanguageShare("cs", 1500, share),))
+    if off.language:
+        page = replace(page, badness=1e9, spam_signals=SpamSignals(stuffing=1.0))
+    assert reason(page, off) == ""
 
 
 def reason(page: ReadResult, settings: JudgeSettings | None = None, known: Known | None = None) -> str:

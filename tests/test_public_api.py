@@ -437,7 +437,7 @@ def test_a_corpus_is_imported_indexed_processed_and_exported(web: str, tmp_path:
 
 
 def test_former_names_work_and_warn(corpus: thresher.Corpus) -> None:
-    with pytest.warns(DeprecationWarning, match=r"Corpus\.docs\(\) is deprecated; use documents\(\)"):
+    with pytest.warns(DeprecationWarning, match=r"^Corpus\.docs\(\) is deprecated; use documents\(\)$"):
         assert corpus.docs(["url"]) == corpus.documents(["url"])
     with pytest.warns(DeprecationWarning, match="ask"):
         table = corpus.ask("freq", '[word=".*"]', by="word@node", limit=3)

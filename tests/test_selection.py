@@ -84,7 +84,7 @@ def test_every_parent_domain_matches_and_no_other_name_does(labels: list[str], s
         ({"max_suspicion": -1}, "max_suspicion must be between 0 and 1"),
     ],
 )
-def test_a_condition_that_cannot_be_met_is_refused_with_a_cure(
+def test_a_condition_that_cannot_be_met_is_refused_with_a_fix(
     conditions: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(UsageError, match=complaint):
@@ -103,6 +103,15 @@ def test_names_in_other_scripts_match_urls(conditions: dict[str, Any]) -> None:
         assert where.reason_against(facts_of({"url": url}, "ru")) == ""
     assert where.reason_against(facts_of({"host": "WWW.Президент.рф"}, "ru")) == ""
     assert where.reason_against(DocumentFacts(host="www.example.com")) in ("host", "tld")
+
+
+@pytest.mark.parametrize("names", [{"tlds": ("co.uk",)}, {"hosts": ("http://a.cz/",)}])
+def test_the_scope_refuses_the_same_names_as_exports_and_says_where_they_stand(names: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as fault:
+        DocumentFilter(**names)
+    with pytest.raises(UsageError) as in_scope:
+        UrlScope(ScopeSettings(**names))
+    assert str(in_scope.value) == f"corpus.toml: in [scope], {fault.value}"
 
 
 def test_dates_are_compared_as_far_as_both_are_given() -> None:

@@ -112,12 +112,12 @@ def _reader_stages(replies: list[Reply], config: Config) -> dict[str, float]:
         ("scan", scan_page, ["scan"]),
         ("scores", boilerplate, ["score", "cut"]),
         ("links", links, ["links", "licence"]),
-        ("signs", extract, ["signs"]),
+        ("signs", extract, ["spam_signals"]),
         ("metadata", extract, ["metadata"]),
         ("language", extract, ["languages", "paragraph_languages"]),
         ("badness", extract, ["badness"]),
         ("fingerprints", fingerprint, ["raw_hash", "text_hash"]),
-        ("runs, for near duplicates", extract, ["runs"]),
+        ("shingles, for near duplicates", extract, ["page_shingles"]),
         ("directives", extract, ["directives"]),
     ):
         for reply in replies:

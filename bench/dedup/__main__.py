@@ -29,7 +29,7 @@ import xxhash
 from bench.dedup.texts import changed, documents, resident
 from bench.measure import ROOT, emit, peers_python, run, say, table
 from thresher.pipeline.dedup.paragraphs import drop
-from thresher.reader.quality.shingles import hashed
+from thresher.reader.quality.shingles import hash_shingles
 from thresher_lab.toyweb.words import vocabulary
 
 GROWTH = 4
@@ -104,7 +104,7 @@ def make(path: Path, words: int) -> tuple[list[str], list[int]]:
 
 
 def count_distinct(path: Path) -> int:
-    return len(np.unique(np.concatenate([hashed(document).hashes for document in documents(path)])))
+    return len(np.unique(np.concatenate([hash_shingles(document).hashes for document in documents(path)])))
 
 
 def thresher(path: Path, memory: int = 1 << 30) -> str:

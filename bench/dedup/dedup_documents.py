@@ -25,7 +25,7 @@ import numpy as np
 from bench.dedup.texts import changed, documents, resident
 from bench.measure import ROOT, emit, peers_python, run, say, table
 from thresher.pipeline.dedup.documents import drop
-from thresher.reader.quality.shingles import hashed
+from thresher.reader.quality.shingles import hash_shingles
 from thresher_lab.toyweb.words import vocabulary
 
 SEED = 7
@@ -90,7 +90,7 @@ def make(path: Path, many: int) -> tuple[list[float], list[float]]:
 
 def similarity(one: list[str], other: list[str]) -> float:
     """Return the Jaccard similarity of the shingles of seven words."""
-    ours, theirs = (set(hashed(document).hashes.tolist()) for document in (one, other))
+    ours, theirs = (set(hash_shingles(document).hashes.tolist()) for document in (one, other))
     return len(ours & theirs) / len(ours | theirs)
 
 

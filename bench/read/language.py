@@ -27,7 +27,7 @@ from xml.etree import ElementTree
 import pycld2
 
 from bench.measure import GOLD, emit, say, table
-from thresher.reader.language.custom_models import forget, look_again, save
+from thresher.reader.language.custom_models import clear_cache, forget, save
 from thresher.reader.language.identify import languages, normalise
 from thresher.reader.language.train import train
 
@@ -61,7 +61,7 @@ def main() -> None:
     known = {key: declarations[key] for key in DECLARATIONS.split()}
     with tempfile.TemporaryDirectory() as empty:  # languages trained on this machine take no part
         os.environ["THRESHER_LANGUAGES"] = empty
-        look_again()
+        clear_cache()
         rows = [contest(name, detector, known) for name, detector in contenders().items()]
         table(rows, COLUMNS)
         for key in TRAINED:

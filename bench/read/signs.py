@@ -31,7 +31,7 @@ from xml.etree import ElementTree
 
 from bench.measure import GOLD, emit, say, table
 from thresher.reader import read
-from thresher.reader.quality.spam_signals import signs
+from thresher.reader.quality.spam_signals import spam_signals
 from thresher.records import Link, Reply, SpamSignals
 from thresher_lab.training.gold import load, split
 
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def _signs_of(texts: Sequence[Text]) -> list[SpamSignals]:
-    return [signs(text.paragraphs, text.links, text.url) for text in texts]
+    return [spam_signals(text.paragraphs, text.links, text.url) for text in texts]
 
 
 def _share(pages: Sequence[SpamSignals]) -> float:

@@ -31,13 +31,13 @@ from thresher.crawler import erase
 from thresher.crawler.storage.crawl_writer import commit_files, committed_files
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.errors import DataError
+from thresher.files.durable_files import adopt, locked, replace
 from thresher.pipeline.runs.collect import forget_results
 from thresher.search.index import manifest
 from thresher.search.index import writer as index
 from thresher.search.index.segment import DOCUMENT
 from thresher.store import corpus_files as corpora
 from thresher.store import imported_files, rewrite, shard_layout, warc
-from thresher.store.durable_files import adopt, locked, replace
 from thresher.store.erasure_log import ErasureMatcher, ErasureRequest, log_request, names_of_document
 from thresher.store.imported_files import page_paths
 from thresher.store.rewrite import Lengths, MovedRecords

@@ -16,7 +16,7 @@ import xxhash
 from numba import config, types
 from numba.extending import intrinsic
 
-from thresher.source_files import import_closure
+from thresher.files.source_files import import_closure
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -1,7 +1,17 @@
 """The judge: keep a page or reject it, with the first reason that applies.
 
-One judge serves the crawl, imports, the step `reread`, visits and `thresher read`, so that a page has the same
-verdict on every way into a corpus.
+One judge serves every way of a page. The checks of the page itself are the same everywhere: kind, noindex, bounds
+on size, language, Badness and suspicion, and the age of its reply if `max_age` is set. Checks that compare a page
+with others need what the caller passes:
+
+    crawl                   exact duplicates of the crawl and of imports; near duplicates if they are switched on
+    import of pages         exact duplicates of the corpus
+    step `reread`           none: the steps `exact_duplicates` and `near_duplicates` find duplicates
+    visits to a list,
+    `simulate`, `read`      none
+
+Opt-outs are no reason to reject a page. A page has the ones that its reply states; `records.with_opt_outs` adds the
+ones of its host's robots.txt in crawls, visits and `reread`.
 """
 
 from __future__ import annotations
@@ -13,7 +23,20 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from thresher.config import Config, JudgeSettings
+from thresher.reasons import (
+    LANGUAGE,
+    NOINDEX,
+    NOT_HTML,
+    RAW_DUPLICATE,
+    TEXT_DUPLICATE,
+    TOO_FEW_LANGUAGE_BYTES,
+    TOO_LITTLE_HTML,
+    TOO_MANY_LANGUAGE_BYTES,
+    TOO_OLD,
+    TOO_SHORT,
+)
 from thresher.records import LanguageShare, ReadResult, Reply, Verdict
+from thresher.selection import DocumentFacts, DocumentFilter
 
 NO_LANGUAGE = LanguageShare("", 0, 0.0)
 FIRST_WEB_PAGE = datetime(1990, 12, 20, tzinfo=UTC)  # an older Last-Modified comes from a wrong clock
@@ -99,6 +122,7 @@ class Judge:
         self._settings = config.judge
         self._known = known_pages if known_pages and config.judge.duplicates else NoKnownPages()
         self._near_duplicates = near_duplicates
+        self._bounds = _bounds(config.judge)
 
     def verdict(
         self, page: ReadResult, reply: Reply | None = None, claim: TextClaim = CLAIM_NOT_NEEDED
@@ -128,9 +152,9 @@ class Judge:
         """Return the final judgement on a page. Call it once per page: near duplicates remember its paragraphs."""
         verdict = self.verdict(page, reply, claim)
         duplicate_of = ""
-        if verdict.reason == "raw duplicate":
+        if verdict.reason == RAW_DUPLICATE:
             duplicate_of = self._known.same_body(page.raw_hash)
-        elif verdict.reason == "text duplicate":
+        elif verdict.reason == TEXT_DUPLICATE:
             duplicate_of = self._known.same_text(page.text_hash) or claim.owner
         if verdict.keep and self._near_duplicates:
             page, verdict = self._near_duplicates.sift(page, verdict)
@@ -152,18 +176,22 @@ class Judge:
         if page.fault:
             return page.fault
         if page.kind != "html":
-            return "not html" if page.kind == "other" else page.kind
+            return NOT_HTML if page.kind == "other" else page.kind
         if page.noindex:
-            return "noindex"
+            return NOINDEX
         if page.html_bytes < settings.min_html_bytes and (reply is None or reply.status):
-            return "too little html"
+            return TOO_LITTLE_HTML
         if not claim.is_decided and page.raw_hash and self._known.same_body(page.raw_hash):
-            return "raw duplicate"
+            return RAW_DUPLICATE
         if len(page.text) < settings.min_text_chars:
-            return "too short"
+            return TOO_SHORT
         return (
             self._language_reason(main, wanted)
-            or _quality_reason(page, settings)
+            or self._bounds.reason_against(
+                DocumentFacts(
+                    language_share=wanted.share, badness=page.badness, suspicion=page.spam_signals.suspicion
+                )
+            )
             or self._duplicate_reason(page, claim)
             or self._age_reason(reply)
         )
@@ -171,30 +199,38 @@ class Judge:
     def _language_reason(self, main: LanguageShare, wanted: LanguageShare) -> str:
         settings = self._settings
         if settings.language and self._language and main.code != self._language:
-            return "language"
+            return LANGUAGE
         if wanted.bytes < settings.min_language_bytes:
-            return "too few bytes of language"
+            return TOO_FEW_LANGUAGE_BYTES
         if 0 < settings.max_language_bytes < wanted.bytes:
-            return "too many bytes of language"
-        return "language share" if settings.language and wanted.share < settings.min_language_share else ""
+            return TOO_MANY_LANGUAGE_BYTES
+        return ""
 
     def _duplicate_reason(self, page: ReadResult, claim: TextClaim) -> str:
         first = claim.owner
         if not claim.is_decided and page.text_hash:
             first = self._known.same_text(page.text_hash)
-        return "text duplicate" if first and self._settings.duplicates else ""
+        return TEXT_DUPLICATE if first and self._settings.duplicates else ""
 
     def _age_reason(self, reply: Reply | None) -> str:
         if reply is None or not self._settings.max_age:
             return ""
         days = page_age_days(reply)
-        return "too old" if days is not None and days > self._settings.max_age else ""
+        return TOO_OLD if days is not None and days > self._settings.max_age else ""
 
 
-def _quality_reason(page: ReadResult, settings: JudgeSettings) -> str:
-    if page.badness is not None and 0 < settings.max_badness < page.badness:
-        return "badness"
-    return "suspicious" if 0 < settings.max_suspicion < page.signs.suspicion else ""
+def _bounds(settings: JudgeSettings) -> DocumentFilter:
+    """Return the bounds that a document can be filtered by later, too.
+
+    A page whose Badness is unknown meets the bound on it, since no language has to have a model.
+    """
+    return DocumentFilter(
+        min_language_share=settings.min_language_share if settings.language else 0.0,
+        max_badness=settings.max_badness or None,
+        max_suspicion=settings.max_suspicion or 1.0,
+        opted_out=True,
+        keep_unknown=True,
+    )
 
 
 def page_age_days(reply: Reply) -> float | None:

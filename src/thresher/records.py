@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Via = Literal["seed", "page", "redirect", "sitemap", "feed", "guess"]
 Kind = Literal["html", "sitemap", "feed", "other"]
@@ -24,7 +26,7 @@ class Candidate(Struct, frozen=True, array_like=True, gc=False):
     weight: float = 1.0  # expected yield; under plain policies, while it waits, relative to that of its host
     hops: int = 0  # redirects followed so far
     tries: int = 0  # visits that failed transiently
-    spent: int = 0  # body bytes received in those visits
+    spent: int = 0  # body bytes received in the failed visits
     lane: int = 0  # group of similar URLs of its host
     hints: bytes = b""  # features from the page that linked to it, for the learned policy
 
@@ -175,8 +177,18 @@ class ReadResult(Struct, frozen=True, array_like=True, tag="page"):
     license: str = ""  # URL of a licence the page links to as its own
     opt_out: tuple[str, ...] = ()  # "noai", "tdm-reservation", …
     metadata: Metadata = Metadata()
-    signs: SpamSignals = SpamSignals()
-    runs: Shingles = Shingles()
+    spam_signals: SpamSignals = SpamSignals()
+    shingles: Shingles = Shingles()
+
+
+def with_opt_outs(page: ReadResult, opt_outs: Iterable[str]) -> ReadResult:
+    """Return a page with opt-outs that its reply does not state, such as the ones of its host's robots.txt.
+
+    >>> with_opt_outs(ReadResult("http://a.cz/", "html", opt_out=("noai",)), ["noai", "tdm-reservation"]).opt_out
+    ('noai', 'tdm-reservation')
+    """
+    merged = tuple(dict.fromkeys((*page.opt_out, *opt_outs)))
+    return page if merged == page.opt_out else replace(page, opt_out=merged)
 
 
 class Verdict(Struct, frozen=True, array_like=True, gc=False):

@@ -1,4 +1,8 @@
-"""The document filter of exports and recipes, and the host patterns that scopes share with it.
+"""The document filter of exports, recipes, the judge and the scope of a crawl.
+
+Exports and the step `filter` give it all facts about a document; the judge gives it the measures of a page's text
+(share of the language, Badness, suspicion), and the scope gives it the host of a URL, the only fact that is known
+before the download.
 
 Two rules hold wherever documents are selected. A host name stands for the host and all its subdomains. A document
 whose value is unknown does not meet a bound on that value, unless the filter has `keep_unknown`; exclusions
@@ -20,6 +24,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import fields, force_setattr
 
+from thresher import reasons
 from thresher.errors import UsageError
 from thresher.urls import host_in, host_named, tld, top_level
 
@@ -98,7 +103,7 @@ class DocumentFilter(Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         force_setattr(self, "languages", tuple(self.languages))
         for name in ("hosts", "not_hosts"):
             force_setattr(self, name, tuple(host_pattern(host) for host in getattr(self, name)))
-        force_setattr(self, "tlds", tuple(map(_tld, self.tlds)))
+        force_setattr(self, "tlds", tuple(map(top_level_domain, self.tlds)))
         force_setattr(self, "licenses", tuple(name.lower() for name in self.licenses))
 
     def reason_against(self, facts: DocumentFacts) -> str:
@@ -109,7 +114,10 @@ class DocumentFilter(Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         >>> DocumentFilter(since="2024-05").reason_against(DocumentFacts(date="2023"))
         'date'
         """
-        return next((test.reason for test in self._tests if not test.passes(getattr(facts, test.fact))), "")
+        for test in self._tests:
+            if not test.passes(getattr(facts, test.fact)):
+                return test.reason
+        return ""
 
     def reasons(self, batch: pa.RecordBatch) -> list[str]:
         """Return the reason for which each row of a batch of documents is left out, or ""."""
@@ -143,28 +151,28 @@ class DocumentFilter(Struct, frozen=True, forbid_unknown_fields=True, dict=True)
             found.append(_Test(reason, fact, lambda value: unknown if value in (None, "") else meets(value)))
 
         if not self.opted_out:
-            found.append(_Test("opted out", "opted_out", lambda opted_out: not opted_out))
+            found.append(_Test(reasons.OPTED_OUT, "opted_out", lambda opted_out: not opted_out))
         if self.languages:
-            bound("language", "language", frozenset(self.languages).__contains__)
+            bound(reasons.LANGUAGE, "language", frozenset(self.languages).__contains__)
         if self.min_language_share:
-            bound("language share", "language_share", self.min_language_share.__le__)
+            bound(reasons.LANGUAGE_SHARE, "language_share", self.min_language_share.__le__)
         if (most := self.max_badness) is not None:
-            bound("badness", "badness", lambda badness: badness <= most)
+            bound(reasons.BADNESS, "badness", lambda badness: badness <= most)
         if self.max_suspicion < 1:
-            bound("suspicious", "suspicion", lambda suspicion: suspicion <= self.max_suspicion)
+            bound(reasons.SUSPICIOUS, "suspicion", lambda suspicion: suspicion <= self.max_suspicion)
         if self.min_chars:
-            bound("too short", "chars", lambda chars: chars >= self.min_chars)
+            bound(reasons.TOO_SHORT, "chars", lambda chars: chars >= self.min_chars)
         if self.hosts:
-            bound("host", "host", HostPatterns(self.hosts).matches)
+            bound(reasons.HOST, "host", HostPatterns(self.hosts).matches)
         if self.not_hosts:
             excluded = HostPatterns(self.not_hosts)
-            found.append(_Test("host", "host", lambda host: not (host and excluded.matches(host))))
+            found.append(_Test(reasons.HOST, "host", lambda host: not (host and excluded.matches(host))))
         if self.tlds:
-            bound("tld", "host", lambda host: tld(host) in self.tlds)
+            bound(reasons.TLD, "host", lambda host: tld(host) in self.tlds)
         if self.since or self.until:
-            bound("date", "date", self._is_in_period)
+            bound(reasons.DATE, "date", self._is_in_period)
         if self.licenses:
-            bound("license", "license", self._is_licensed)
+            bound(reasons.LICENSE, "license", self._is_licensed)
         return tuple(found)
 
     def _is_in_period(self, day: str) -> bool:
@@ -283,7 +291,12 @@ def day_of(value: Any) -> str:
     return found[0] if found else ""
 
 
-def _tld(name: str) -> str:
+def top_level_domain(name: str) -> str:
+    """Return a top-level domain as people write it in the form of `urls.tld`; raise UsageError for other text.
+
+    >>> top_level_domain(".РФ")
+    'xn--p1ai'
+    """
     found = top_level(name)
     if found is None:
         raise UsageError(

@@ -10,7 +10,7 @@ import pytest
 from support.command_line import run
 from thresher.cli.views.configuration import settings_reference
 from thresher.config import load
-from thresher.store.durable_files import locked
+from thresher.files.durable_files import locked
 
 DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
 WRITTEN = """\

@@ -47,9 +47,9 @@ def languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     """A directory of trained languages that is not the user's."""
     directory = tmp_path / "languages"
     monkeypatch.setenv("THRESHER_LANGUAGES", str(directory))
-    custom_models.look_again()
+    custom_models.clear_cache()
     yield directory
-    custom_models.look_again()
+    custom_models.clear_cache()
 
 
 def write_sample(path: Path, sentences: int) -> Path:

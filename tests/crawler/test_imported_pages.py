@@ -14,7 +14,7 @@ from support.samples.archive_files import packed, page, response
 from support.webs.toy_webs import all_seeds
 from thresher import config as configuration
 from thresher.crawler.api import crawl
-from thresher.importing.run import import_pages
+from thresher.importing.run import import_files
 from thresher.store.known_pages import ImportedPages
 from thresher_lab.toyweb import Server, ToyWeb, serve
 
@@ -50,7 +50,7 @@ def test_pages_that_were_imported_first_are_not_kept_again_by_a_crawl(
         configuration.dump(config) + (f"\n[shards]\ncount = {shards}\n" if shards else "")
     )
     archives = sorted((tmp_path / "other" / "warc").glob("*.warc.gz"))
-    assert import_pages(tmp_path / "corpus", archives, processes=1).documents == len(elsewhere)
+    assert import_files(tmp_path / "corpus", archives, processes=1).documents == len(elsewhere)
     crawl(tmp_path / "corpus", seeds=all_seeds(WEB), connect_to=server.connect_to)
     assert texts(tmp_path / "corpus") == elsewhere
     rows = thresher.open(tmp_path / "corpus").outcomes(["outcome", "reason", "detail"]).to_pylist()
@@ -64,10 +64,10 @@ def test_a_text_that_was_imported_with_another_page_is_known(tmp_path: Path) -> 
     for name, data in (("a", [page(1), page(2)]), ("b", [page(3)])):
         path = tmp_path / f"{name}.warc.gz"
         path.write_bytes(packed(*(response(f"http://a.uk/{n}", body) for n, body in enumerate(data))))
-        import_pages(tmp_path / "corpus", [path], language="en", processes=1)
+        import_files(tmp_path / "corpus", [path], language="en", processes=1)
     known = ImportedPages.of(tmp_path / "corpus")
     (tmp_path / "c.warc.gz").write_bytes(packed(response("http://a.uk/", other)))
-    import_pages(tmp_path / "copy", [tmp_path / "c.warc.gz"], language="en", processes=1)
+    import_files(tmp_path / "copy", [tmp_path / "c.warc.gz"], language="en", processes=1)
     documents = list(thresher.open(tmp_path / "corpus"))
     (copy,) = thresher.open(tmp_path / "copy")
     files = ["imports/pages-000001.parquet"] * 2 + ["imports/pages-000002.parquet"]

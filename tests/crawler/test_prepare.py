@@ -42,7 +42,7 @@ def older(tmp_path: Path) -> Path:
     [
         ({"budget": {"max_pages": -3}}, "budget.max_pages must be a whole number of at least 0, got -3"),
         ({"polite": {"delay": -1.0}}, "polite.delay must be a duration in seconds of at least 0"),
-        ({"scope": {"tlds": ["co.uk"]}}, "'co.uk' among the tlds of [scope] is no top-level domain"),
+        ({"scope": {"tlds": ["co.uk"]}}, "in [scope], 'co.uk' is not a top-level domain"),
         ({"polite": {"contact": "me"}}, "must be an e-mail address or an http"),
         ({}, "webmasters must be able to reach you"),
     ],

@@ -196,7 +196,7 @@ def test_an_output_without_a_format_in_its_name_is_refused_with_the_formats(
         format_of(output)
 
 
-def test_what_makes_no_sense_is_refused_with_a_cure(corpus: CorpusFiles, tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_refused_with_a_fix(corpus: CorpusFiles, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a folder of files; name it with -o"):
         export(corpus, "huggingface", io.BytesIO())
     with pytest.raises(UsageError, match=r"none/out\.txt cannot be written: .*none is no directory; make it"):

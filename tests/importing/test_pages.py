@@ -33,7 +33,7 @@ from thresher.importing import run as engine_imports
 from thresher.importing.corpora import ImportReport
 from thresher.importing.formats.source import ImportFileError
 from thresher.importing.pages import PageWriter
-from thresher.importing.run import import_files, import_pages
+from thresher.importing.run import import_files
 from thresher.importing.sources import page_format
 from thresher.pipeline.runs.run import process
 from thresher.search.index.update import update
@@ -364,7 +364,7 @@ def test_pages_that_came_before_are_not_imported_again_after_the_archive_changed
     bring_pages(tmp_path, "a.warc.gz", packed(*first))
     path = tmp_path / "a.warc.gz"
     path.write_bytes(packed(*first, response("http://a.uk/3", page(3))))
-    done = import_pages(tmp_path / "corpus", [path])
+    done = import_files(tmp_path / "corpus", [path])
     assert done.pages and (done.pages.kept, done.pages.rejected) == (1, {"raw duplicate": 3})
     assert texts(pages(tmp_path)) == [text(n) for n in range(4)]
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thresher.files.durable_files import adopt
 from thresher.records import Reply
 from thresher.store import rewrite, warc
-from thresher.store.durable_files import adopt
 from thresher.store.rewrite import Lengths, rewrite_table, rewrite_warcs, segment_batches
 from thresher.store.table_segments import TableSegments, naming_of
 from thresher.store.warc import WarcWriter

@@ -33,6 +33,7 @@ from thresher.crawler.host_report import hosts
 from thresher.crawler.storage.crawl_writer import CrawlWriter
 from thresher.erasure import ErasureReport, forget
 from thresher.errors import DataError, UsageError
+from thresher.files.durable_files import locked
 from thresher.pipeline.runs.results import processed
 from thresher.pipeline.runs.run import process
 from thresher.report.experiments.evidence import gather
@@ -42,7 +43,6 @@ from thresher.simulation.record import load as load_record
 from thresher.simulation.simulate import simulate
 from thresher.store import partition, shard_layout, warc
 from thresher.store.corpus_files import CorpusError, of_part
-from thresher.store.durable_files import locked
 from thresher.store.erasure_log import ErasureMatcher, erasure_request
 from thresher.store.shard_layout import Shard, owner, state_folder
 from thresher.urls import host, key

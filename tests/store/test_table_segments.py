@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from thresher.errors import DataError
+from thresher.files import durable_files
 from thresher.records import Block, LanguageShare, Link, ReadResult, Reply, Verdict
-from thresher.store import durable_files, table_segments
+from thresher.store import table_segments
 from thresher.store.schemas import DOCS, LINKS, OUTCOMES, document_row, link_columns
 from thresher.store.table_segments import TableSegments, read_stream, seal
 

@@ -18,8 +18,8 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
 from thresher.errors import DataError
+from thresher.files import durable_files
 from thresher.records import Reply
-from thresher.store import durable_files
 from thresher.store.warc import WarcError, WarcWriter, http_head, read_record, records
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import pytest
@@ -77,6 +77,38 @@ def test_each_request_gets_its_own_page() -> None:
     assert [page.title for page in pages if isinstance(page, ReadResult)] == [
         body.decode() for body in bodies
     ]
+
+
+def test_pages_are_read_in_the_order_of_their_replies_a_bounded_number_at_once() -> None:
+    bodies = [b"toil", b"1", b"raise", *(str(number).encode() for number in range(3, 20))]
+    taken: list[int] = []
+
+    def replies() -> Iterator[tuple[int, Reply]]:
+        for number, body in enumerate(bodies):
+            taken.append(number)
+            yield number, reply(number, body)
+
+    async def work(readers: ReaderPool) -> list[tuple[int, str]]:
+        found = []
+        async for number, given, page in readers.read_in_order(replies(), 4):
+            assert given.url == page.url
+            assert len(taken) <= len(found) + 1 + 4
+            found.append((number, page.title if isinstance(page, ReadResult) else page.reason))
+        return found
+
+    titles = [body.decode() for body in bodies]
+    titles[2] = "reader fault"
+    assert with_readers(work) == list(enumerate(titles))
+
+
+def test_no_page_is_left_with_the_readers_when_the_reading_in_order_is_closed() -> None:
+    async def work(readers: ReaderPool) -> int:
+        pages = readers.read_in_order(((None, reply(number, b"x")) for number in range(20)), 8)
+        await anext(pages)
+        await pages.aclose()
+        return readers.backlog
+
+    assert with_readers(work) == 0
 
 
 def test_readers_ignore_requests_to_terminate() -> None:

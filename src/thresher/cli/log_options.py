@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from thresher.log_files import LogFormat, log_to_files
+from thresher.files.log_files import LogFormat, log_to_files
 
 
 @Parameter(name="*")

@@ -26,9 +26,9 @@ from thresher.crawler.seeds import Seeds, gather, known_seeds
 from thresher.crawler.shards.coordinator import Coordinator
 from thresher.crawler.stop_reasons import Ending
 from thresher.errors import UsageError
+from thresher.files.durable_files import locked
 from thresher.reader.language.codes import language_code
 from thresher.store.corpus_files import upgrade
-from thresher.store.durable_files import locked
 from thresher.workers import registry
 from thresher.workers.protocol import Engine
 

@@ -49,7 +49,7 @@ from thresher.crawler.policy.policy import WeighedLinks
 from thresher.crawler.policy.prioritisers import SourcePage
 from thresher.crawler.storage.crawl_writer import LinkScores, Outcome
 from thresher.judge import CLAIM_NOT_NEEDED, Judgement, TextClaim
-from thresher.records import Candidate, Failure, ReadResult, Reply
+from thresher.records import Candidate, Failure, ReadResult, Reply, with_opt_outs
 from thresher.urls import canonical, key
 from thresher.urls import host as host_of
 
@@ -265,10 +265,7 @@ class PageVisit:
 
     def _judge(self, read: ReadPage) -> Judgement:
         judgement = self._state.judge.judge(read.page, read.reply, read.claim)
-        if not read.robots.opt_outs:
-            return judgement
-        opt_out = tuple(dict.fromkeys((*judgement.page.opt_out, *read.robots.opt_outs)))
-        return replace(judgement, page=replace(judgement.page, opt_out=opt_out))
+        return replace(judgement, page=with_opt_outs(judgement.page, read.robots.opt_outs))
 
     # 8 write
 

@@ -30,9 +30,10 @@ from thresher.crawler.policy.yield_stats import compile_threshold
 from thresher.crawler.seeds import Seeds, known_seeds
 from thresher.crawler.storage.crawl_writer import crawl_lock
 from thresher.errors import DataError, UsageError
+from thresher.files import durable_files
 from thresher.reader.language.codes import language_code, normalise
 from thresher.reader.language.custom_models import trained_languages
-from thresher.store import durable_files, warc
+from thresher.store import warc
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ import zstandard
 from isal import igzip
 
 from thresher.errors import UsageError
-from thresher.store.durable_files import replacing, sync_directory
+from thresher.files.durable_files import publish_directory, replacing
 
 PACKED = (".gz", ".zst")  # suffixes of packed files
 BLOCK = 1 << 18  # bytes given to a compressor at once: its output does not depend on the size of writes
@@ -40,10 +40,7 @@ def folder(path: Path) -> Iterator[Path]:
     new.mkdir(parents=True)
     try:
         yield new
-        for place in [*(one for one in new.rglob("*") if one.is_dir()), new]:
-            sync_directory(place)
-        new.replace(path)
-        sync_directory(path.parent)
+        publish_directory(new, path)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise

@@ -26,7 +26,7 @@ class ExportFormat(Struct, frozen=True):
     """A format, and the function that writes documents in it to an open file, or to an empty folder."""
 
     summary: str
-    suffixes: tuple[str, ...]  # of its files, without those of packing; none: it is a folder
+    suffixes: tuple[str, ...]  # of its files, without .gz or .zst; none: it is a folder
     write: Callable[[ExportSelection, Any], int]  # returns the number of documents
     tokens: bool = False  # text is annotated for it
 
@@ -45,7 +45,7 @@ class ExportReport(ReportView, Struct, frozen=True):
 
 
 def format_of(output: BinaryIO | Path, format_name: str | None = None) -> str:
-    """Return the format of an export: the one that is named, or the one that the name of the file tells.
+    """Return the format of an export: `format_name`, or else the format that belongs to the file name's suffix.
 
     >>> format_of(Path("czech.vert.gz")), format_of(Path("czech.txt"), "jsonl")
     ('vertical', 'jsonl')

@@ -18,6 +18,7 @@ from thresher import config as configuration
 from thresher._version import __version__
 from thresher.config import Config
 from thresher.errors import UsageError
+from thresher.files.durable_files import locked, replace, sync_directory
 from thresher.importing.formats.document import ImportOptions, ImportRemarks
 from thresher.importing.formats.registry import FORMATS, check, format_of
 from thresher.importing.formats.source import ImportFileError, SourceFile, fingerprint
@@ -25,7 +26,6 @@ from thresher.importing.formats.writer import DocumentRow, DocumentWriter, Finis
 from thresher.importing.progress import ImportProgress, Progress
 from thresher.store import erasure_log
 from thresher.store.corpus_files import upgrade
-from thresher.store.durable_files import locked, replace, sync_directory
 from thresher.store.imported_files import FOLDER, TEMPORARY, PageFileStats, describe_file
 from thresher.store.imported_files import PAGES_TEMPORARY as TEMPORARY_PAGES
 from thresher.store.imported_files import files as imported_files
@@ -40,7 +40,7 @@ class RefusedFile(Struct, frozen=True):
     """A file that cannot be imported."""
 
     file: str
-    why: str  # with the cure
+    why: str  # with the fix
 
 
 class ImportReport(ReportView, Struct, frozen=True):

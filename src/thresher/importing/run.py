@@ -27,6 +27,7 @@ from thresher.importing.pages import PageWriter
 from thresher.importing.progress import ImportProgress, Progress
 from thresher.importing.sources import Archive, FoundPage, PageInput, SavedPages, page_format, saved_paths
 from thresher.judge import Judge
+from thresher.reasons import FORGOTTEN
 from thresher.records import Failure, ReadResult
 from thresher.store import corpus_files as corpora
 from thresher.store import erasure_log
@@ -107,18 +108,6 @@ def import_files(
     return found.checked()
 
 
-def import_pages(
-    directory: Path,
-    archives: Sequence[Path],
-    saved: Sequence[Path] = (),
-    language: str = "",
-    processes: int = 0,
-    progress: Progress = lambda _: None,
-) -> ImportReport:
-    """Import archives and saved pages: each archive whole or not at all, and so all saved pages together."""
-    return _bring(directory, archives, saved, language, processes, progress, lambda _: None).checked()
-
-
 def _bring(
     directory: Path,
     archives: Sequence[Path],
@@ -128,7 +117,10 @@ def _bring(
     progress: Progress,
     report: Report,
 ) -> ImportReport:
-    """Import pages as `import_pages` does, but return refused archives in the report."""
+    """Import pages and return a report, also of refused archives.
+
+    Each archive is imported whole or not at all, and so are all saved pages together.
+    """
     config = imports.corpus_for(directory, language)
     inputs: list[PageInput] = [Archive(path, config.fetch) for path in archives]
     if saved:
@@ -205,7 +197,7 @@ class _Import:
         writer = PageWriter(self._folder)
         try:
             await self._process(source, readers, writer)
-            if not source.figures.records:
+            if not source.stats.records:
                 raise ImportFileError(
                     f"{source.name} has no readable record; if it is an archive, get it once more, "
                     "or else name its format with --format"
@@ -221,27 +213,31 @@ class _Import:
                     "language": self._config.language,
                     "sha256": source.sha256,
                     "bytes": str(source.bytes),
-                    "figures": msgspec.json.encode(source.figures).decode(),
+                    "figures": msgspec.json.encode(source.stats).decode(),
                 }
             )
         except BaseException:
             writer.abandon()
             raise
         self._files += source.given
-        self._stats.add(source.figures)
-        self._remarks.append(f"{source.name}: {described_stats(source.figures)}")
+        self._stats.add(source.stats)
+        self._remarks.append(f"{source.name}: {described_stats(source.stats)}")
 
     async def _process(self, source: PageInput, readers: ReaderPool, writer: PageWriter) -> None:
-        """Read and judge all pages of an input and pass them to the writer, in their order."""
+        """Read and judge all pages of an input and pass them to the writer, in their order.
+
+        This is not `ReaderPool.read_in_order`: the pages that wait are bounded by bytes too, records come from a
+        thread in portions, and the number of waiting pages is part of the progress.
+        """
         pending: deque[tuple[FoundPage, asyncio.Task[ReadResult | Failure]]] = deque()
         events = source.events(self._advance)
         waiting = 0
 
-        async def settle() -> int:
+        async def finish_oldest() -> int:
             found, answer = pending[0]
             page = await answer
             pending.popleft()
-            self._take_page(found, page, source.figures, writer)
+            self._take_page(found, page, source.stats, writer)
             return len(found.reply.body)
 
         def report() -> None:
@@ -252,16 +248,16 @@ class _Import:
             while portion := await _in_thread(lambda: _portion(events)):
                 for event in portion:
                     if isinstance(event, RefusedRecord):
-                        _count(event, source.figures)
+                        _count(event, source.stats)
                     else:
                         pending.append((event, asyncio.create_task(readers.read(event.reply))))
                         waiting += len(event.reply.body)
                 while pending and (waiting > WAITING_BYTES or len(pending) > WAITING_PAGES * readers.size):
-                    waiting -= await settle()
+                    waiting -= await finish_oldest()
                     report()
                 report()
             while pending:
-                await settle()
+                await finish_oldest()
                 report()
         finally:
             for _, answer in pending:
@@ -278,7 +274,7 @@ class _Import:
                 self._remarks.append(f"{page.url}: {page.reason} {page.detail}".strip())
             return
         if self._erased.holds(page.url):
-            stats.reject("forgotten")
+            stats.reject(FORGOTTEN)
             return
         verdict = self._judge.verdict(page, found.reply)
         self._known_pages.add(page.raw_hash, page.text_hash if verdict.keep else b"")
@@ -313,13 +309,13 @@ async def _in_thread(call: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
-    def settle(set_: Callable[[Any], None], value: Any) -> None:
+    def set_if_awaited(set_: Callable[[Any], None], value: Any) -> None:
         if not answer.done():
             set_(value)
 
     def pass_on(set_: Callable[[Any], None], value: Any) -> None:
         with suppress(RuntimeError):  # the loop is closed, so the result is not awaited any more
-            loop.call_soon_threadsafe(settle, set_, value)
+            loop.call_soon_threadsafe(set_if_awaited, set_, value)
 
     def work() -> None:
         try:

@@ -58,7 +58,7 @@ class PageInput(Protocol):
     name: str
     given: tuple[str, ...]  # names of its files or folders, as they were given
     bytes: int
-    figures: PageFileStats
+    stats: PageFileStats
 
     @property
     def sha256(self) -> str:
@@ -105,7 +105,7 @@ class Archive:
     def __init__(self, path: Path, limits: FetchSettings) -> None:
         self.path = path
         self.bytes = 0
-        self.figures = PageFileStats()
+        self.stats = PageFileStats()
         self._standard = str(path) == STDIN
         self.name = "stdin" if self._standard else clean(path.name)
         self.given: tuple[str, ...] = (self.name,)
@@ -142,9 +142,9 @@ class Archive:
                 yield FoundPage(record.number, reply, raw) if isinstance(reply, Reply) else reply
             while rest := file.read(READ_BYTES):  # bytes that remain if unpacking was given up
                 on_bytes(rest)
-        self.figures.records = counts.records
-        self.figures.damaged = counts.damaged
-        self.figures.bytes_skipped = counts.bytes_skipped
+        self.stats.records = counts.records
+        self.stats.damaged = counts.damaged
+        self.stats.bytes_skipped = counts.bytes_skipped
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
         return opened_input(self.path)
@@ -167,7 +167,7 @@ class SavedPages:
 
     def __init__(self, given: Sequence[Path], limits: FetchSettings) -> None:
         self.bytes = 0
-        self.figures = PageFileStats()
+        self.stats = PageFileStats()
         self._paths = saved_paths(given)
         self.given = tuple("stdin" if str(path) == STDIN else clean(path.name) for path in given)
         self.name = self.given[0] if len(given) == 1 else f"{len(self._paths):,} saved pages"
@@ -204,7 +204,7 @@ class SavedPages:
                     size += len(part)
             self._hash.update(digest.digest())
             self.bytes += size
-            self.figures.records += 1
+            self.stats.records += 1
             advance(size)
             if size > self._limit:
                 yield RefusedRecord("", "truncated")

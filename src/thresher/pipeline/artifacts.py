@@ -21,7 +21,7 @@ import xxhash
 from msgspec import Struct
 
 from thresher._version import __version__
-from thresher.store.durable_files import sync_directory
+from thresher.files.durable_files import publish_directory, sync_directory
 from thresher.workers.protocol import Call, function_at
 
 FOLDER = "pieces"  # names on disk, which stay as they were
@@ -180,7 +180,7 @@ def make(
             made=time.time(), seconds=time.monotonic() - start,
         )  # fmt: skip
         (folder / RECORD).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
-        _sync(folder)
+        _sync_files(folder)
         _publish(folder, place, digest)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -189,17 +189,17 @@ def make(
 
 
 def _publish(folder: Path, place: Path, digest: str) -> None:
-    """Rename a folder to the place of its artifact; an artifact there that is damaged or differs is replaced."""
+    """Publish a folder as an artifact; one in its place is replaced if it is damaged or differs, or else kept."""
     present = _record_of(place)
     if place.exists() and (not present or present.digest != digest):
         _remove(place)
     try:
-        folder.rename(place)
+        publish_directory(folder, place)
     except OSError:
-        if not _record_of(place):
+        if not folder.exists() or not _record_of(place):
             raise
         shutil.rmtree(folder)  # another worker has published the same meanwhile
-    sync_directory(place.parent)
+        sync_directory(place.parent)
 
 
 def _record_of(place: Path) -> ArtifactRecord | None:
@@ -233,7 +233,7 @@ def digest_of(path: Path) -> str:
     return whole.hexdigest()
 
 
-def _sync(folder: Path) -> None:
+def _sync_files(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)
@@ -241,6 +241,3 @@ def _sync(folder: Path) -> None:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        else:
-            sync_directory(path)
-    sync_directory(folder)

@@ -13,8 +13,8 @@ import msgspec
 import xxhash
 
 from thresher.errors import UsageError
+from thresher.files.source_files import import_closure
 from thresher.pipeline.artifacts import digest_of
-from thresher.source_files import import_closure
 
 PACKAGE = Path(__file__).parents[1]
 LANGUAGES = ("pycld2",)  # libraries that identify languages
@@ -80,7 +80,7 @@ def check_environment(expected: str) -> None:
             f"another version of {others}; install the same version of Thresher and its libraries there, and "
             f"copy the trained languages (they are looked for in $THRESHER_LANGUAGES, here {custom_models.home()})"
         )
-    custom_models.look_again()  # This process may have cached the trained languages before one was added.
+    custom_models.clear_cache()  # This process may have cached the trained languages before one was added.
 
 
 def _digest_of_files(files: Sequence[Path], home: Path) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from thresher.files.durable_files import replace
 from thresher.pipeline import document_shards
 from thresher.pipeline.artifacts import ArtifactOutput, Task, digest_of
 from thresher.store.corpus_files import CorpusFiles
-from thresher.store.durable_files import replace
 from thresher.store.shard_layout import followed
 from thresher.store.table_segments import read_stream
 

@@ -21,8 +21,8 @@ from thresher.reader.language.badness import badness
 from thresher.reader.language.custom_models import badness_model
 from thresher.reader.language.identify import languages, normalise, paragraph_languages
 from thresher.reader.quality import fingerprint
-from thresher.reader.quality.shingles import runs
-from thresher.reader.quality.spam_signals import signs
+from thresher.reader.quality.shingles import page_shingles
+from thresher.reader.quality.spam_signals import spam_signals
 from thresher.records import Block, ReadResult, Reply, Shingles
 
 ANCHORS_PER_LINK = 2  # how many times more links are looked at than kept: many are repeated
@@ -111,8 +111,8 @@ def _read_html(
             markup.language,
             reply.fetched,
         ),
-        signs=signs(paragraphs, found, reply.url),
-        runs=runs(markup.texts, chosen) if settings.shingles else Shingles(),
+        spam_signals=spam_signals(paragraphs, found, reply.url),
+        shingles=page_shingles(markup.texts, chosen) if settings.shingles else Shingles(),
     )
 
 
@@ -141,19 +141,19 @@ def _read_text(reply: Reply, language: str, settings: ReadSettings) -> ReadResul
         badness=badness(text, expected) if expected else None,
         raw_hash=fingerprint.raw_hash(body),
         text_hash=fingerprint.text_hash(paragraphs),
-        signs=signs(paragraphs, (), reply.url),
-        runs=runs(lines, chosen) if settings.shingles else Shingles(),
+        spam_signals=spam_signals(paragraphs, (), reply.url),
+        shingles=page_shingles(lines, chosen) if settings.shingles else Shingles(),
     )
 
 
 @cache
 def _trained(language: str, named: tuple[str, ...]) -> frozenset[str] | None:
-    """Return the trained languages that a page is compared with: those of its corpus, or all without a corpus."""
+    """Return the trained languages that a page is compared with: its corpus's, or all without a corpus."""
     return frozenset((normalise(language) or language, *named)) if language else None
 
 
 def _marked(blocks: Sequence[Block], cut: float, trained: frozenset[str] | None) -> tuple[Block, ...]:
-    """Return the blocks of a page; those of its text get their language."""
+    """Return the blocks of a page; blocks of its text get their language."""
     texts = [block.text for block in blocks if block.boilerplate < cut]
     named = iter(paragraph_languages(texts, trained))
     return tuple(

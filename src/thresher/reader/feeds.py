@@ -167,7 +167,7 @@ def _feed_links(text: str, base_url: str, now: float) -> Iterator[Link | None]:
 
 def _item_links(urls: list[str], guid: str, title: str, mark: str, base_url: str) -> Iterator[Link | None]:
     found = [_link(url, base_url, title, mark) for url in urls if url]
-    # isPermaLink is not asked: many items whose only URL is their guid have it wrong.
+    # isPermaLink is ignored, since many items set it wrongly though their only URL is their guid.
     return iter(found or ([_link(guid, anchor=title, rel=mark)] if guid else []))
 
 

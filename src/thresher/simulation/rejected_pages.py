@@ -15,19 +15,11 @@ import pyarrow.compute as pc
 from thresher.config import Config
 from thresher.errors import UsageError
 from thresher.judge import Judge
-from thresher.records import Failure, ReadResult, Reply
+from thresher.reasons import LANGUAGE_REASONS
+from thresher.records import ReadResult
 from thresher.store.corpus_files import CorpusFiles
 from thresher.workers.reader_pool import ReaderPool
 
-# Reasons to reject a page that depend on the language of the corpus. A page that was rejected for another reason
-# would be rejected in any language.
-LANGUAGE_REASONS = (
-    "language",
-    "language share",
-    "too few bytes of language",
-    "too many bytes of language",
-    "badness",
-)
 PAGES_AT_ONCE = 64  # with at most 8 MiB each in memory
 COLUMNS = ("url", "time", "warc_file", "warc_offset")
 
@@ -66,17 +58,19 @@ def _read(corpus: CorpusFiles, language: str, rows: list[dict[str, Any]]) -> Ite
         loop.run(readers.start())
         try:
             for start in range(0, len(rows), PAGES_AT_ONCE):
-                replies = [
-                    corpus.reply(row["url"], row["warc_file"], row["warc_offset"], row["time"])
-                    for row in rows[start : start + PAGES_AT_ONCE]
-                ]
-                pages = loop.run(_gathered(readers, replies))
-                for reply, page in zip(replies, pages, strict=True):
-                    if isinstance(page, ReadResult):  # else it stalled or killed its reader
-                        yield JudgedPage(reply.url, page, judge.verdict(page, reply).keep)
+                yield from loop.run(_judged(corpus, readers, judge, rows[start : start + PAGES_AT_ONCE]))
         finally:
             loop.run(readers.close())
 
 
-async def _gathered(readers: ReaderPool, replies: list[Reply]) -> list[ReadResult | Failure]:
-    return await asyncio.gather(*map(readers.read, replies))
+async def _judged(
+    corpus: CorpusFiles, readers: ReaderPool, judge: Judge, rows: list[dict[str, Any]]
+) -> list[JudgedPage]:
+    replies = (
+        (None, corpus.reply(row["url"], row["warc_file"], row["warc_offset"], row["time"])) for row in rows
+    )
+    return [
+        JudgedPage(reply.url, page, judge.verdict(page, reply).keep)
+        async for _, reply, page in readers.read_in_order(replies, PAGES_AT_ONCE)
+        if isinstance(page, ReadResult)  # else it stalled or killed its reader
+    ]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from thresher.store.durable_files import Replacement
+from thresher.files.durable_files import Replacement
 
 
 class AtomicParquet:

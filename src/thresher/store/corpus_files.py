@@ -15,10 +15,10 @@ import pyarrow as pa
 from msgspec import Struct
 
 from thresher import config as configuration
+from thresher.files.durable_files import replace
 from thresher.records import Block, LanguageShare, Reply
 from thresher.store import partition, shard_layout, warc
 from thresher.store.archives.replies import stored_reply
-from thresher.store.durable_files import replace
 from thresher.store.imported_files import page_paths
 from thresher.store.partition import CorpusError, TableFile, interleaved
 from thresher.store.schemas import DOCS, SCHEMAS, aligned

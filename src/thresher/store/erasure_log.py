@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from thresher.errors import DataError, UsageError
-from thresher.store.durable_files import replace
+from thresher.files.durable_files import replace
 from thresher.urls import canonical, host_in, host_of_metadata, key
 from thresher.urls import host as host_of
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thresher.errors import DataError
-from thresher.store.durable_files import numbered
+from thresher.files.durable_files import numbered
 from thresher.store.shard_layout import followed
 from thresher.store.table_segments import naming_of, read_stream, segment_path
 

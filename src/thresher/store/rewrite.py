@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from thresher.files.durable_files import numbered, replacing, sync_directory
 from thresher.store import warc
-from thresher.store.durable_files import numbered, replacing, sync_directory
 from thresher.store.shard_layout import ALONE, Shard
 from thresher.store.table_segments import naming_of, read_stream, row_groups, segment_path
 

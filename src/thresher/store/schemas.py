@@ -111,7 +111,7 @@ _CONVERTED = frozenset((*_NULL_IF_EMPTY, "published", "modified", "fetched"))
 def aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch with exactly the columns of `schema`; a column or field that its segment lacks is null.
 
-    Values of older segments become those that the current version writes.
+    Values of older segments become the ones that the current version writes.
     """
     if batch.schema.equals(schema) and _CONVERTED.isdisjoint(schema.names):
         return batch
@@ -192,7 +192,7 @@ def document_row(
         day_or_none(page.metadata.modified),
         page.metadata.site_name or None,
         page.metadata.language_declared or None,
-        page.signs.suspicion,
+        page.spam_signals.suspicion,
     )
 
 

@@ -24,7 +24,7 @@ def merged(statuses: Sequence[Status | None], budget: BudgetSettings) -> dict[st
     unknown to this module are taken from the first shard.
     """
     known = [status for status in statuses if status is not None]
-    sums = {name: added([status[name] for status in known]) for name in SUMS}
+    sums = {name: sum_stats([status[name] for status in known]) for name in SUMS}
     pages, bytes_ = sums["pages"], sums["bytes"]
     return {
         **{name: figure for name, figure in known[0].items() if name not in OF_A_SHARD},
@@ -40,7 +40,7 @@ def merged(statuses: Sequence[Status | None], budget: BudgetSettings) -> dict[st
         "cycles": _cycles([status["cycles"] for status in known]),
         "time": {
             "wall_s": max(status["time"]["wall_s"] for status in known),
-            "cpu_s": added([status["time"]["cpu_s"] for status in known]),
+            "cpu_s": sum_stats([status["time"]["cpu_s"] for status in known]),
         },
         "shards": [_row(number, status) for number, status in enumerate(statuses) if status is not None],
         # A shard that an older version crawled has no such field.
@@ -52,16 +52,16 @@ def merged(statuses: Sequence[Status | None], budget: BudgetSettings) -> dict[st
     }
 
 
-def added(figures: Sequence[Any]) -> Any:
+def sum_stats(parts: Sequence[Any]) -> Any:
     """Return the sum of numbers, or of tables of numbers, in which missing entries count as 0.
 
-    >>> added([{"kept": 1, "why": {"short": 2}}, {"kept": 2, "why": {"long": 3}}])
+    >>> sum_stats([{"kept": 1, "why": {"short": 2}}, {"kept": 2, "why": {"long": 3}}])
     {'kept': 3, 'why': {'short': 2, 'long': 3}}
     """
-    if not isinstance(figures[0], Mapping):
-        return sum(figures)
-    names = dict.fromkeys(chain.from_iterable(figures))
-    return {name: added([one[name] for one in figures if name in one]) for name in names}
+    if not isinstance(parts[0], Mapping):
+        return sum(parts)
+    names = dict.fromkeys(chain.from_iterable(parts))
+    return {name: sum_stats([one[name] for one in parts if name in one]) for name in names}
 
 
 def share(part: float, whole: float) -> float:

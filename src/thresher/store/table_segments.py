@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thresher.errors import DataError
-from thresher.store.durable_files import AppendFile, adopt, numbered, replacing
+from thresher.files.durable_files import AppendFile, adopt, numbered, replacing
 from thresher.store.shard_layout import ALONE, Shard
 
 ROW_GROUP_BYTES = 32 << 20  # that a reader of Parquet, and sealing, hold in memory at once

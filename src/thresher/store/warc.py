@@ -18,8 +18,8 @@ from isal import isal_zlib
 from msgspec import Struct
 
 from thresher.errors import DataError
+from thresher.files.durable_files import AppendFile, adopt, numbered
 from thresher.records import Reply, Truncated
-from thresher.store.durable_files import AppendFile, adopt, numbered
 from thresher.store.shard_layout import ALONE, Shard
 
 NAMING = re.compile(r"thresher-(\d{5,})\.warc\.gz")

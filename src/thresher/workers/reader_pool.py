@@ -7,12 +7,14 @@ import logging
 import os
 import socket
 from collections import deque
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import msgspec
 
+from thresher import reasons
 from thresher.config import ReadSettings
 from thresher.errors import EngineError
 from thresher.records import Failure, ReadResult, Reply
@@ -30,6 +32,8 @@ START_SECONDS = 60.0  # to load the models before the first page
 MAX_FAILED_STARTS = 3  # in a row, after which the fault is ours and not a page's
 
 _log = logging.getLogger(__name__)
+
+K = TypeVar("K")
 
 DO_NOT_START = "reader processes do not start; try: thresher read FILE"
 
@@ -98,6 +102,27 @@ class ReaderPool:
         finally:
             self.backlog -= len(job.frame)
 
+    async def read_in_order(
+        self, replies: Iterable[tuple[K, Reply]], in_flight: int = IN_FLIGHT
+    ) -> AsyncGenerator[tuple[K, Reply, ReadResult | Failure], None]:
+        """Yield the page of each reply, with its key, in the order of the replies.
+
+        Beside the page that is awaited, up to `in_flight` replies are with the readers; the next one is taken when
+        a page was yielded. Close the iterator to cancel the pages that were not yielded.
+        """
+        pending: deque[tuple[K, Reply, asyncio.Task[ReadResult | Failure]]] = deque()
+        try:
+            for key, reply in replies:
+                pending.append((key, reply, asyncio.create_task(self.read(reply))))
+                if len(pending) > in_flight:
+                    yield await _finish_oldest(pending)
+            while pending:
+                yield await _finish_oldest(pending)
+        finally:
+            for _, _, task in pending:
+                task.cancel()
+            await asyncio.gather(*(task for _, _, task in pending), return_exceptions=True)
+
     def distribute(self) -> None:
         """Give waiting pages to readers with room, the least busy first."""
         while self._waiting:
@@ -157,6 +182,15 @@ class ReaderPool:
             await reader.close()
         if self._fork_server is not shared():
             self._fork_server.close()
+
+
+async def _finish_oldest(
+    pending: deque[tuple[K, Reply, asyncio.Task[ReadResult | Failure]]],
+) -> tuple[K, Reply, ReadResult | Failure]:
+    key, reply, task = pending[0]
+    page = await task
+    pending.popleft()
+    return key, reply, page
 
 
 class _Reader(asyncio.Protocol):
@@ -246,12 +280,12 @@ class _Reader(asyncio.Protocol):
             self._pool.fail(EngineError(DO_NOT_START))
             return
         if jobs:
-            what = "stalled" if self._stalled else "died"
-            _log.warning("a reader %s at %s; it is restarted", what, jobs[0].url)
+            reason = reasons.READER_STALLED if self._stalled else reasons.READER_DIED
+            _log.warning("%s at %s; it is restarted", reason, jobs[0].url)
             jobs[0].deaths += 1
             if self._stalled or jobs[0].deaths == MAX_DEATHS:
                 job = jobs.popleft()
-                job.resolve(Failure(job.url, f"reader {what}"))
+                job.resolve(Failure(job.url, reason))
         else:
             _log.warning("a reader ended without a page at hand; it is restarted")
         self._pool.return_jobs(jobs)

@@ -19,6 +19,7 @@ from contextlib import suppress
 
 import msgspec
 
+from thresher import reasons
 from thresher.config import ReadSettings
 from thresher.records import Failure, ReadResult, Reply
 from thresher.workers import signals
@@ -95,7 +96,7 @@ def _read(read: Read, reply: Reply, request: ReaderRequest) -> ReadResult | Fail
     try:
         return read(reply, request.language, request.settings)
     except Exception as fault:  # the edge: it must not end the crawl; the traceback goes into the log
-        reason = "out of memory" if isinstance(fault, MemoryError) else "reader fault"
+        reason = reasons.OUT_OF_MEMORY if isinstance(fault, MemoryError) else reasons.READER_FAULT
         return Failure(reply.url, reason, traceback.format_exc(limit=-6))
 
 

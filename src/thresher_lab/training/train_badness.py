@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.files.durable_files import replace
 from thresher.reader.language.badness import (
     DATA,
     FREQUENT,
@@ -36,7 +37,6 @@ from thresher.reader.language.badness import (
     FunctionWord,
     is_word,
 )
-from thresher.store.durable_files import replace
 
 NOTES = Path(__file__).with_name("function_words.toml")
 

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.errors import UsageError
+from thresher.files.durable_files import replace
 from thresher.reader.html.boilerplate import (
     DATA,
     REMARKS,
@@ -39,7 +40,6 @@ from thresher.reader.html.boilerplate import (
 from thresher.reader.html.kernels.layout import B_LENGTH
 from thresher.reader.html.kernels.surroundings import MEASURES, OWN_MEASURES
 from thresher.reader.html.scan_page import Markup, scan
-from thresher.store.durable_files import replace
 from thresher_lab.training.gold import UNCLEAR, GoldPage, labels, load, split
 
 MAX_ANCHORS = 20_000

@@ -33,11 +33,11 @@ from thresher.crawler.policy.learned.learned_policy import LearnedPolicy, Predic
 from thresher.crawler.policy.learned.trees import DATA, PolicyForests, TreeStack, packed
 from thresher.crawler.policy.policy import Front
 from thresher.crawler.storage.kv_state import NullState
+from thresher.files.durable_files import replace
 from thresher.records import Candidate
 from thresher.simulation.record import CrawlRecord, load_each
 from thresher.simulation.simulate import HARVEST_LIMIT, Simulation, SimulationTerms, area, ideal
 from thresher.store.corpus_files import open as open_corpus
-from thresher.store.durable_files import replace
 
 DEPTH = 5
 TREES = 60

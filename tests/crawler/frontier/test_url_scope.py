@@ -78,5 +78,7 @@ def test_host_names_in_other_scripts_match_urls() -> None:
 
 
 def test_a_tld_that_no_host_is_under_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"corpus\.toml: 'co\.uk' among the tlds .* hosts = \["):
+    with pytest.raises(
+        UsageError, match=r"corpus\.toml: in \[scope\], 'co\.uk' is not a top-level domain; .* hosts co\.uk"
+    ):
         UrlScope(ScopeSettings(tlds=("cz", "co.uk")))

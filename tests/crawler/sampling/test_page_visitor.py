@@ -13,6 +13,7 @@ import pytest
 
 from support.clocks import SleepingClock
 from support.invariants import check_journal
+from support.webs.small_sites import Site, serving, text
 from support.webs.toy_webs import all_seeds
 from thresher.config import Config, parse
 from thresher.crawler.api import parse_address
@@ -48,7 +49,7 @@ def config(**polite: Any) -> Config:
 
 
 def visits(
-    server: Server, urls: list[str], settings: Config | None = None, **options: Any
+    server: Server | Site, urls: list[str], settings: Config | None = None, **options: Any
 ) -> list[VisitResult]:
     async def run() -> list[VisitResult]:
         address = parse_address(server.connect_to)
@@ -125,6 +126,18 @@ def test_robots_txt_is_asked_for_first_and_obeyed_also_behind_redirects(
     for url in requests:
         first.setdefault(host(url), url)
     assert all(url.endswith("/robots.txt") for url in first.values())
+
+
+def test_a_visited_page_has_the_opt_outs_of_its_robots_txt() -> None:
+    url = "http://a.cz/page"
+    web = {
+        url: text("page"),
+        "http://a.cz/robots.txt": "User-agent: *\nContent-Signal: ai-train=no\nAllow: /\n",
+    }
+    with serving(web) as site:
+        (visit,) = visits(site, [url])
+    assert visit.page is not None
+    assert visit.page.opt_out == ("content-signal: ai-train=no",)
 
 
 def test_a_host_is_never_asked_twice_within_its_delay(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from thresher.pipeline.dedup.minhash import MIN_RECALL, PLACES, bands, cluster, 
 from thresher.pipeline.steps.plans import run_here
 from thresher.pipeline.steps.ranges import FILE, as_output
 from thresher.pipeline.steps.similar import clustering
-from thresher.reader.quality.shingles import hashed
+from thresher.reader.quality.shingles import hash_shingles
 from thresher_lab.toyweb.words import vocabulary
 
 ENGLISH = vocabulary("en")
@@ -59,7 +59,7 @@ def test_signatures_estimate_the_similarity_of_documents(tmp_path: Path) -> None
     sign(documents, tmp_path / "signed")
     with DedupReader(tmp_path / "signed") as file:
         rows = file.part(0, np.uint32, len(documents) * PLACES).reshape(-1, PLACES)
-    runs = [set(hashed(document).hashes.tolist()) for document in documents]
+    runs = [set(hash_shingles(document).hashes.tolist()) for document in documents]
     for row, theirs in zip(rows, runs, strict=True):
         similarity = len(runs[0] & theirs) / len(runs[0] | theirs)
         assert abs((row == rows[0]).mean() - similarity) < 0.15
@@ -73,7 +73,7 @@ def test_documents_without_shingles_all_stay() -> None:
 @given(st.lists(st.lists(st.text(max_size=40), max_size=3), max_size=6))
 def test_any_documents_are_accepted_and_exact_copies_dropped(documents: list[list[str]]) -> None:
     found = list(drop(documents + documents))
-    has_runs = [bool(len(hashed(document).hashes)) for document in documents]
+    has_runs = [bool(len(hash_shingles(document).hashes)) for document in documents]
     assert found[len(documents) :] == has_runs
 
 
@@ -124,7 +124,7 @@ def test_bands_find_documents_as_similar_as_the_threshold(threshold: float) -> N
     assert 1 - (1 - threshold**cut.height) ** cut.many >= MIN_RECALL
 
 
-def test_settings_and_files_that_cannot_be_used_are_refused_with_the_cure(tmp_path: Path) -> None:
+def test_settings_and_files_that_cannot_be_used_are_refused_with_the_fix(tmp_path: Path) -> None:
     with pytest.raises(
         DedupFileError, match=r"threshold must be above 0 and at most 1, got 1\.2; try threshold = 0\.8"
     ):

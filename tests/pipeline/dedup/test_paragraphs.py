@@ -24,7 +24,7 @@ from thresher.pipeline.dedup.scatter import scatter
 from thresher.pipeline.steps.near import DecidedRound, decisions
 from thresher.pipeline.steps.plans import Stages, run_here
 from thresher.pipeline.steps.ranges import FILE, as_output
-from thresher.reader.quality.shingles import LOOKED_AT, fates, hashed
+from thresher.reader.quality.shingles import MAX_SHINGLED_CHARS, fates, hash_shingles
 
 Documents = Sequence[Sequence[str]]
 Result = TypeVar("Result")
@@ -36,7 +36,7 @@ def slow_drop(documents: Documents, share: float = 0.5) -> list[list[bool]]:
     seen: set[int] = set()
     dropped = []
     for document in documents:
-        found = hashed(document)
+        found = hash_shingles(document)
         hashes = iter(found.hashes.tolist())
         old = []
         for count in found.counts.tolist():
@@ -135,7 +135,7 @@ def test_a_chain_in_which_every_decision_hangs_on_the_one_before_takes_few_round
 def test_exactly_half_is_not_more_than_half() -> None:
     words = [f"w{place}" for place in range(40)]
     first, half, more = words[:13], [*words[:10], *"xyzq"], [*words[:11], *"xyz"]
-    assert [len(hashed([" ".join(text)]).hashes) for text in (first, half, more)] == [7, 8, 8]
+    assert [len(hash_shingles([" ".join(text)]).hashes) for text in (first, half, more)] == [7, 8, 8]
     found = list(drop([[" ".join(first)], [" ".join(half)], [" ".join(more)]]))
     assert found == [[False], [False], [True]]
 
@@ -163,7 +163,7 @@ def test_any_text_is_accepted(documents: list[list[str]]) -> None:
 
 def test_a_paragraph_as_long_as_a_book_counts_with_its_beginning() -> None:
     book = " ".join(f"w{place}" for place in range(60_000))
-    assert len(book) > LOOKED_AT
+    assert len(book) > MAX_SHINGLED_CHARS
     assert list(drop([[book, "more " * 9, book + " and an end of its own"]])) == [[False, False, True]]
 
 
@@ -222,7 +222,7 @@ def test_losses_of_a_shard_are_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_settings_out_of_range_are_refused_with_the_cure(tmp_path: Path) -> None:
+def test_settings_out_of_range_are_refused_with_the_fix(tmp_path: Path) -> None:
     with pytest.raises(
         DedupFileError, match="memory must be at least 4096 bytes, got 12; try memory = 1073741824"
     ):

@@ -100,6 +100,15 @@ def test_a_trained_language_is_one_small_file(sample: Path, own_languages: Path)
     assert load(path) == made
 
 
+def test_the_name_of_a_trained_language_is_durable(
+    sample: Path, own_languages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("thresher.files.durable_files.sync_directory", synced.append)
+    save(train("qmu", sample.read_text()))
+    assert synced == [own_languages]
+
+
 def test_trained_languages_are_stored_where_the_environment_says(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +118,7 @@ def test_trained_languages_are_stored_where_the_environment_says(
     assert (tmp_path / "data" / "thresher" / "languages" / "qmu.language").is_file()
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    custom_models.look_again()
+    custom_models.clear_cache()
     assert trained_languages() == {}
     assert custom_models.home() == tmp_path / "home" / ".local" / "share" / "thresher" / "languages"
 

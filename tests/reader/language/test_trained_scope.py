@@ -29,10 +29,10 @@ TURKISH = "\n".join(SENTENCES * 20)
 def own_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A language qaa, trained from Turkish by mistake, in a directory of the test's own."""
     monkeypatch.setenv("THRESHER_LANGUAGES", str(tmp_path / "languages"))
-    custom_models.look_again()
+    custom_models.clear_cache()
     save(train("qaa", TURKISH))
     yield
-    custom_models.look_again()
+    custom_models.clear_cache()
 
 
 def main_language(language: str, settings: ReadSettings | None = None) -> str:

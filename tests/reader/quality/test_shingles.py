@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.samples.paragraphs import runs_of, slow_runs
 from thresher.config import ReadSettings
 from thresher.reader import read
-from thresher.reader.quality.shingles import LOOKED_AT, runs
+from thresher.reader.quality.shingles import MAX_SHINGLED_CHARS, page_shingles
 from thresher.records import Reply, Shingles
 from thresher_lab.toyweb.words import vocabulary
 
@@ -68,7 +68,7 @@ def test_no_run_goes_beyond_its_paragraph() -> None:
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.text(max_size=60), st.booleans()), max_size=10))
 def test_any_text_has_runs(parts: list[tuple[str, bool]]) -> None:
-    found = runs([text * 3 for text, _ in parts], [texts for _, texts in parts])
+    found = page_shingles([text * 3 for text, _ in parts], [texts for _, texts in parts])
     assert [count >= 0 for count in found.counts] == [texts for _, texts in parts]
     assert sum(count for count in found.counts if count > 0) == len(found.hashes) // 8
 
@@ -81,10 +81,10 @@ def test_text_that_is_no_valid_unicode_has_runs() -> None:
 @pytest.mark.parametrize("text", ["word " * 2_000_000, "字" * 5_000_000, "İ " * 3_000_000])
 def test_a_huge_text_costs_no_more_than_a_long_one(text: str) -> None:
     started = time.process_time()
-    found = runs([text] * 3, [True] * 3)
+    found = page_shingles([text] * 3, [True] * 3)
     assert time.process_time() - started < 1.0
     assert found.counts[0] > 0 == found.counts[1] == found.counts[2]
-    assert len(found.hashes) <= 8 * LOOKED_AT
+    assert len(found.hashes) <= 8 * MAX_SHINGLED_CHARS
 
 
 def test_a_reader_sends_runs_only_if_it_is_asked_to() -> None:
@@ -95,9 +95,11 @@ def test_a_reader_sends_runs_only_if_it_is_asked_to() -> None:
     reply = Reply(
         "http://a.example/", 200, b"HTTP/1.1 200\r\nContent-Type: text/html\r\n", body.encode(), 0.0, 0.0, ""
     )
-    assert read(reply).runs == Shingles()
+    assert read(reply).shingles == Shingles()
     found = read(reply, settings=ReadSettings(shingles=True))
-    texts = [block.text for block, count in zip(found.blocks, found.runs.counts, strict=True) if count >= 0]
+    texts = [
+        block.text for block, count in zip(found.blocks, found.shingles.counts, strict=True) if count >= 0
+    ]
     assert "\n".join(texts) == found.text
     assert len(texts) < len(found.blocks)
-    assert found.runs.hashes == runs(texts, [True] * len(texts)).hashes != b""
+    assert found.shingles.hashes == page_shingles(texts, [True] * len(texts)).hashes != b""

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support import ROOT
-from thresher.reader.quality.spam_signals import measure, signs
+from thresher.reader.quality.spam_signals import measure, spam_signals
 from thresher.records import Link, SpamSignals
 from thresher_lab.toyweb.words import vocabulary
 from thresher_lab.training import gold
@@ -50,7 +50,7 @@ FAULTLESS = SpamSignals()
 
 
 def suspicion(paragraphs: Sequence[str], links: Sequence[Link] = (), url: str = URL) -> float:
-    return signs(paragraphs, links, url).suspicion
+    return spam_signals(paragraphs, links, url).suspicion
 
 
 def words(paragraphs: Sequence[str]) -> list[str]:
@@ -74,18 +74,18 @@ def test_a_story_is_not_suspicious(text: list[str]) -> None:
 
 
 def test_a_page_without_text_and_links_has_no_signal() -> None:
-    assert signs([], [], "") == FAULTLESS
+    assert spam_signals([], [], "") == FAULTLESS
 
 
 @pytest.mark.parametrize("text", [["spam"] * 40, ["buy now " * 20], ["买" * 30], [""] * 10])
 def test_a_short_text_has_the_benefit_of_the_doubt(text: list[str]) -> None:
-    assert signs(text, [], URL) == FAULTLESS
+    assert spam_signals(text, [], URL) == FAULTLESS
 
 
 def test_a_song_may_have_a_refrain() -> None:
     refrain = "Row the boat home, my darling, row the boat home before the tide has turned."
     song = [part for verse in STORY for part in (verse, refrain)]
-    assert signs(song, [], URL).repetition < 0.5
+    assert spam_signals(song, [], URL).repetition < 0.5
 
 
 def test_a_list_of_goods_may_repeat_a_brand() -> None:
@@ -104,7 +104,7 @@ def test_a_list_of_goods_may_repeat_a_brand() -> None:
         "bucket",
     ]
     shelf = [f"Hearthside {ware} no. {number}, £{number}.50" for number, ware in enumerate(goods * 3, 10)]
-    assert signs(shelf, [], URL).stuffing == 0
+    assert spam_signals(shelf, [], URL).stuffing == 0
 
 
 def test_lists_with_brackets_after_their_numbers_are_not_incoherent() -> None:
@@ -133,7 +133,7 @@ def test_inch_marks_inside_words_are_not_paired() -> None:
 
 
 def test_the_same_sentences_again_and_again_are_repetition() -> None:
-    assert signs([STORY[0]] * 12, [], URL).repetition == 1
+    assert spam_signals([STORY[0]] * 12, [], URL).repetition == 1
 
 
 def test_one_sentence_with_its_gaps_filled_in_is_repetition() -> None:
@@ -144,7 +144,7 @@ def test_one_sentence_with_its_gaps_filled_in_is_repetition() -> None:
         frame.format(town)
         for town in ["Bath", "Hull", "York", "Leeds", "Dover", "Derby", "Ely", "Wells", "Truro", "Ripon"]
     ]
-    assert signs(spun, [], URL).repetition > 0.5
+    assert spam_signals(spun, [], URL).repetition > 0.5
 
 
 @pytest.mark.parametrize(
@@ -154,25 +154,25 @@ def test_a_phrase_pushed_in_everywhere_is_stuffing(text: list[str], space: str, 
     units = words(text) if space else list("".join(text))
     every = 6 if space else 12
     stuffed = space.join(unit + space + phrase if n % every == 0 else unit for n, unit in enumerate(units))
-    assert signs([stuffed], [], URL).stuffing > 0.5
-    assert signs([space.join(units)], [], URL).stuffing == 0
+    assert spam_signals([stuffed], [], URL).stuffing > 0.5
+    assert spam_signals([space.join(units)], [], URL).stuffing == 0
 
 
 def test_a_few_keywords_in_any_order_are_stuffing() -> None:
     dice = random.Random(3)
     line = " ".join(dice.choice(["credit", "loan", "cheap", "online", "fast", "bank"]) for _ in range(200))
-    assert signs([line], [], URL).stuffing == 1
+    assert spam_signals([line], [], URL).stuffing == 1
 
 
 @pytest.mark.parametrize("language", ["en", "cs", "ru", "zh", "fi"])
 def test_a_list_of_words_is_flat_in_every_language(language: str) -> None:
-    assert signs(bag(language, 1, stuffed=True), [], URL).suspicion > 0.5
+    assert spam_signals(bag(language, 1, stuffed=True), [], URL).suspicion > 0.5
 
 
 @pytest.mark.parametrize("language", ["en", "de", "ru"])
 def test_words_drawn_by_chance_are_less_coherent_than_a_story(language: str) -> None:
-    drawn = fmean(signs(bag(language, seed), [], URL).incoherence for seed in range(10))
-    assert drawn > 2 * signs(STORY, [], URL).incoherence
+    drawn = fmean(spam_signals(bag(language, seed), [], URL).incoherence for seed in range(10))
+    assert drawn > 2 * spam_signals(STORY, [], URL).incoherence
 
 
 def test_brackets_torn_apart_make_a_text_less_coherent() -> None:
@@ -186,7 +186,10 @@ def test_brackets_torn_apart_make_a_text_less_coherent() -> None:
     for place, other in zip(marks, dice.sample(marks, len(marks)), strict=True):
         torn[place] = pieces[other]
     assert measure(" ".join(torn)).broken > 5
-    assert signs([" ".join(torn)], [], URL).incoherence > signs([" ".join(pieces)], [], URL).incoherence
+    assert (
+        spam_signals([" ".join(torn)], [], URL).incoherence
+        > spam_signals([" ".join(pieces)], [], URL).incoherence
+    )
 
 
 # Links
@@ -198,7 +201,7 @@ def farm(size: int) -> list[Link]:
 
 
 def test_many_sites_called_by_the_same_few_words_are_a_farm() -> None:
-    assert signs(STORY[:1], farm(120), URL).link_farm > 0.5
+    assert spam_signals(STORY[:1], farm(120), URL).link_farm > 0.5
 
 
 def test_a_list_of_friends_is_no_farm() -> None:
@@ -206,21 +209,21 @@ def test_a_list_of_friends_is_no_farm() -> None:
     friends = [
         link(f"http://{name}.example/", f"{name} {names[-n - 1]}") for n, name in enumerate(names[:120])
     ]
-    assert signs(STORY[:1], friends, URL).link_farm < 0.5
+    assert spam_signals(STORY[:1], friends, URL).link_farm < 0.5
 
 
 def test_the_pages_of_the_own_site_are_no_farm() -> None:
     own = [link(f"http://shop{n}.garden.example/{n}", "cheap flights") for n in range(120)]
-    assert signs(STORY[:1], own, URL).link_farm == 0
+    assert spam_signals(STORY[:1], own, URL).link_farm == 0
 
 
 def test_links_without_words_are_no_farm() -> None:
     silent = [link(f"http://site{n}.example/", " ") for n in range(120)]
-    assert signs([], silent, URL).link_farm == 0
+    assert spam_signals([], silent, URL).link_farm == 0
 
 
 def test_a_long_text_may_lead_to_many_sites() -> None:
-    assert signs(STORY * 10, farm(120), URL).link_farm == 0
+    assert spam_signals(STORY * 10, farm(120), URL).link_farm == 0
 
 
 def test_a_fan_of_links_about_the_word_of_the_page_is_a_doorway() -> None:
@@ -229,15 +232,15 @@ def test_a_fan_of_links_about_the_word_of_the_page_is_a_doorway() -> None:
         for name in vocabulary("en").words[900:960]
     ]
     page = [paragraph.replace(" the ", " plumber ").replace(" a ", " plumber ") for paragraph in STORY]
-    assert signs(page, fan, URL).doorway > 0.5
-    assert signs(STORY, fan, URL).doorway == 0
+    assert spam_signals(page, fan, URL).doorway > 0.5
+    assert spam_signals(STORY, fan, URL).doorway == 0
 
 
 # Any input
 
 
 def test_signals_survive_being_stored() -> None:
-    page = signs(STORY, (), URL)
+    page = spam_signals(STORY, (), URL)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(page), type=SpamSignals) == page
 
 
@@ -256,7 +259,7 @@ def in_range(found: SpamSignals) -> bool:
 def test_the_signals_of_any_page_are_between_0_and_1(
     paragraphs: list[str], links: list[tuple[str, str]], url: str, times: int
 ) -> None:
-    found = signs(paragraphs * times, [link(*parts) for parts in links] * times, url)
+    found = spam_signals(paragraphs * times, [link(*parts) for parts in links] * times, url)
     assert in_range(found)
 
 
@@ -275,7 +278,7 @@ def test_the_signals_of_any_page_are_between_0_and_1(
 def test_a_huge_page_costs_no_more_than_a_long_one(text: str) -> None:
     many = [link(f"http://a{n}.example/", "cheap flights") for n in range(20_000)]
     started = time.process_time()
-    assert in_range(signs([text] * 3, many, URL))
+    assert in_range(spam_signals([text] * 3, many, URL))
     assert time.process_time() - started < 0.5
 
 

@@ -13,7 +13,7 @@ from thresher.config import JudgeSettings
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.crawler.storage.near_duplicates import NearDuplicateFilter
 from thresher.reader.quality.fingerprint import text_hash
-from thresher.reader.quality.shingles import runs
+from thresher.reader.quality.shingles import page_shingles
 from thresher.records import Block, ReadResult, Verdict
 
 KEPT = Verdict(True, language="en", language_share=1.0)
@@ -23,7 +23,7 @@ HEDGEHOGS = [f"On day {day} we met {day + 2} hedgehogs under the old oak and fed
 
 def runs_of(*texts: str) -> list[list[int]]:
     """Return the hashes of the shingles of each text."""
-    found = runs(texts, [True] * len(texts))
+    found = page_shingles(texts, [True] * len(texts))
     hashes = iter(np.frombuffer(found.hashes, np.uint64).tolist())
     return [[next(hashes) for _ in range(count)] for count in found.counts]
 
@@ -40,7 +40,7 @@ def page(*paragraphs: str) -> ReadResult:
         ),
         text="\n".join(paragraphs),
         text_hash=text_hash(paragraphs),
-        runs=runs(texts, chosen),
+        shingles=page_shingles(texts, chosen),
     )
 
 

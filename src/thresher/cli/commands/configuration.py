@@ -83,7 +83,7 @@ def _refuse_unknown(key: str, known: Sequence[str]) -> None:
 
 def _change(directory: Path, key: str, words: Sequence[str]) -> None:
     from thresher.crawler.prepare import change_settings
-    from thresher.store.durable_files import is_locked
+    from thresher.files.durable_files import is_locked
 
     settings = {name: setting for name, setting, _ in flat(load(directory))}
     if key not in settings:

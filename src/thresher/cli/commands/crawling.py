@@ -203,7 +203,7 @@ def status(directory: Directory, *, json: AsJson = False) -> None:
 
 def _is_running(directory: Path) -> bool:
     """Return whether a crawl is writing the corpus; nobody waits for anything after its end."""
-    from thresher.store.durable_files import is_locked
+    from thresher.files.durable_files import is_locked
 
     try:
         return is_locked(directory / "lock")

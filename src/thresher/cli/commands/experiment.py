@@ -164,10 +164,10 @@ def _perform(
 ) -> None:
     """Run an experiment, print its tables, and store its result and picture."""
     from thresher.cli.views.experiments import VIEWS
+    from thresher.files.durable_files import replace
     from thresher.reader.language.codes import language_code
     from thresher.report.experiments import EXPERIMENTS, report, save
     from thresher.report.experiments.evidence import gather
-    from thresher.store.durable_files import replace
 
     if plot and not plot.parent.is_dir():
         raise UsageError(f"{plot.parent} is not a directory; create it, or choose another file for --plot")

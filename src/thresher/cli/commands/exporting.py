@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter, validators
 
 from thresher.cli.app import AsJson, Directory, Many, app, print_json, say
+from thresher.reasons import OPTED_OUT
 
 FormatName = Literal["jsonl", "parquet", "txt", "vertical", "conllu", "tei", "huggingface", "wacz"]
 
@@ -118,7 +119,7 @@ def export(
     say(f"{done.documents:,} of {all_of_them:,} documents written")
     for reason, count in done.left_out.items():
         say(f"left out: {count:,} × {reason}")
-    if "opted out" in done.left_out:
+    if OPTED_OUT in done.left_out:
         say("--opted-out includes documents with an opt-out from text mining")
     if NOT_PROCESSED in done.left_out:
         say(

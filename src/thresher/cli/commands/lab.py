@@ -166,8 +166,8 @@ def simulate(
 
 def _draw(plot: Path, results: Sequence[PolicyResult], *, timed: bool) -> None:
     """Write a picture of the harvests, over time too if the simulation had delays."""
+    from thresher.files.durable_files import replace
     from thresher.report.harvest_plot import harvest_plot
-    from thresher.store.durable_files import replace
 
     *policies, ideal = results
     named = [

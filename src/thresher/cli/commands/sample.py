@@ -62,7 +62,7 @@ def sample(
     from thresher.crawler.sampling.page_visitor import VisitSettings
     from thresher.crawler.sampling.sample import sample as take
     from thresher.crawler.seeds import gather
-    from thresher.store.durable_files import replace
+    from thresher.files.durable_files import replace
 
     given = gather(seeds)
     for complaint in given.complaints:

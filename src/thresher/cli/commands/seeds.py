@@ -77,8 +77,8 @@ def seeds(
     from thresher.crawler.sampling.page_visitor import VisitSettings
     from thresher.crawler.sampling.seed_ranking import appraise_all, seed_list
     from thresher.crawler.seeds import gather
+    from thresher.files.durable_files import replace
     from thresher.reader.language.codes import language_code
-    from thresher.store.durable_files import replace
 
     if output is not None and not output.parent.is_dir():
         raise UsageError(f"{output} cannot be written: {output.parent} is not a directory; create it first")
@@ -117,12 +117,12 @@ def seeds(
 
 
 def _tld(name: str) -> str:
-    from thresher.urls import top_level
+    from thresher.selection import top_level_domain
 
-    found = top_level(name)
-    if found is None:
-        raise UsageError(f"--tld {name!r} is not a top-level domain; for example --tld cz")
-    return found
+    try:
+        return top_level_domain(name)
+    except UsageError as fault:
+        raise UsageError(f"--tld {fault}") from None
 
 
 def _choose(
@@ -151,7 +151,7 @@ def _choose(
 def _write_unvisited(chosen: RankedSeeds, output: Path | None, *, as_json: bool) -> NoReturn:
     """Print or write the candidates of an index as seeds, and exit."""
     from thresher.crawler.sampling.commoncrawl import seed_list
-    from thresher.store.durable_files import replace
+    from thresher.files.durable_files import replace
 
     if as_json:
         for seed in chosen.seeds:

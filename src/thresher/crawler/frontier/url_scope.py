@@ -6,9 +6,9 @@ import re
 
 from thresher.config import ScopeSettings
 from thresher.errors import UsageError
-from thresher.selection import HostPatterns
+from thresher.selection import DocumentFacts, DocumentFilter
 from thresher.urls import host as host_of
-from thresher.urls import tld, top_level, trap
+from thresher.urls import trap
 
 MAX_KNOWN = 100_000  # hosts whose answer is cached
 
@@ -18,9 +18,8 @@ class UrlScope:
 
     def __init__(self, scope: ScopeSettings) -> None:
         self._scope = scope
-        self._tlds = frozenset(map(_tld, scope.tlds))
         self._skipped = frozenset(name.lower().lstrip(".") for name in scope.skip_extensions)
-        self._hosts = HostPatterns(scope.hosts)
+        self._hosts = _host_filter(scope)
         self._known: dict[str, bool] = {}  # answers by host, since links repeat their hosts
         self._include = [re.compile(pattern) for pattern in scope.include]
         self._exclude = [re.compile(pattern) for pattern in scope.exclude]
@@ -54,16 +53,11 @@ class UrlScope:
         return found
 
     def _admits_host(self, host: str) -> bool:
-        if self._tlds and tld(host) not in self._tlds:
-            return False
-        return not self._hosts or self._hosts.matches(host)
+        return not self._hosts.reason_against(DocumentFacts(host=host))
 
 
-def _tld(name: str) -> str:
-    found = top_level(name)
-    if found is None:
-        raise UsageError(
-            f"corpus.toml: {name!r} among the tlds of [scope] is no top-level domain; try cz, or for all hosts "
-            'under a longer name: hosts = ["co.uk"]'
-        )
-    return found
+def _host_filter(scope: ScopeSettings) -> DocumentFilter:
+    try:
+        return DocumentFilter(hosts=scope.hosts, tlds=scope.tlds)
+    except UsageError as fault:
+        raise UsageError(f"corpus.toml: in [scope], {fault}") from None

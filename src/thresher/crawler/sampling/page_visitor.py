@@ -41,11 +41,12 @@ from thresher.crawler.fetching.page_fetcher import (
 from thresher.crawler.fetching.responses import received
 from thresher.crawler.manners.addresses import LocalAddresses
 from thresher.crawler.manners.politeness import Politeness
+from thresher.crawler.manners.robots import Robots
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.errors import UsageError
 from thresher.judge import Judge
 from thresher.reader.language.codes import language_code
-from thresher.records import Failure, ReadResult, Reply, Verdict
+from thresher.records import Failure, ReadResult, Reply, Verdict, with_opt_outs
 from thresher.urls import host as host_of
 from thresher.workers.reader_pool import ReaderPool
 
@@ -238,20 +239,21 @@ class PageVisitor:
         """Request a URL in the turn of its host, and read the page; a Failure says why there was no request."""
         turn = self._turns.setdefault(host_of(url), asyncio.Lock())
         async with turn:
-            if refusal := await self._refusal(url):
-                return refusal, None
+            robots = await self._permit(url)
+            if isinstance(robots, Failure):
+                return robots, None
             async with self._places:
                 result = await self._pages.fetch_page(url, hops=hops, tries=tries)
                 page = await self._readers.read(result.answer) if isinstance(result, FetchedPage) else None
-                return result, page
+                return result, with_opt_outs(page, robots.opt_outs) if isinstance(page, ReadResult) else page
 
-    async def _refusal(self, url: str) -> Failure | None:
-        """Wait until the URL may be requested and return None, or return why it never will be."""
+    async def _permit(self, url: str) -> Robots | Failure:
+        """Wait until the URL may be requested and return the rules of its host, or return why it never will be."""
         while True:
             permission = await self._pages.permission(url)
             match permission:
-                case Allowed():
-                    return None
+                case Allowed(robots):
+                    return robots
                 case Disallowed():
                     return Failure(url, "disallowed", "robots.txt")
                 case HostLost(failure):

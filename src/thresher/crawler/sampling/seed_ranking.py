@@ -23,6 +23,7 @@ from thresher.crawler.frontier.url_scope import UrlScope
 from thresher.crawler.sampling.page_visitor import PageVisitor, VisitResult, VisitSettings, interruptible
 from thresher.errors import CrawlError
 from thresher.reader.language.identify import languages
+from thresher.reasons import LANGUAGE, TEXT_REASONS
 from thresher.records import LanguageShare, ReadResult, Verdict
 from thresher.urls import host, key
 
@@ -30,8 +31,6 @@ MAX_LINKS_SCORE = 0.1  # as much as a yield of 10 %
 HALF_SCORE_LINKS = 50  # links with which half of that is reached
 MIN_LINKS = 5  # of a page that is good for its links alone: with fewer it is an error page or a splash screen
 MAX_VISIBLE_CHARS = 100_000  # that identify the language of a page with little text
-# Reasons of verdicts that do not count against a page with good links.
-TEXT_REASONS = ("noindex", "too little html", "too short", "too few bytes of language")
 
 
 class SeedRanking(Struct, frozen=True, kw_only=True):
@@ -106,7 +105,7 @@ def _reason(
     if verdict.reason not in TEXT_REASONS:
         return verdict.reason
     if not found or found[0].code != language or in_language < settings.min_language_share:
-        return "language"
+        return LANGUAGE
     return "" if links >= MIN_LINKS else verdict.reason
 
 

@@ -27,7 +27,7 @@ from thresher.crawler.shards.protocol import (
 from thresher.crawler.shards.takeover import issue
 from thresher.crawler.stop_reasons import NO_HOST_REACHED, Ending
 from thresher.errors import CrawlError
-from thresher.log_files import format_in_use
+from thresher.files.log_files import format_in_use
 from thresher.store import partition
 from thresher.store.corpus_files import CorpusError, CorpusFiles
 from thresher.store.shard_layout import home, newest

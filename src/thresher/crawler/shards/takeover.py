@@ -25,7 +25,7 @@ from thresher.crawler.shards.heartbeat import Superseded
 from thresher.crawler.storage.crawl_writer import committed_files
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.errors import DataError
-from thresher.store.durable_files import replace, sync_directory
+from thresher.files.durable_files import publish_directory, replace, sync_names
 from thresher.store.shard_layout import epoch_folder, epochs, newest, state_folder
 
 MAX_TRIES = 5  # to copy files to which another process may still be writing
@@ -64,8 +64,7 @@ def take_over(home: Path, epoch: int, scratch: Path | None = None) -> Path:
     draft.mkdir(parents=True)
     if before:
         _inherit(home, draft)
-    draft.rename(final)
-    sync_directory(final.parent)
+    publish_directory(draft, final)
     delete_before(place, epoch)
     return final
 
@@ -116,7 +115,7 @@ def _copy_committed(source: Path, state: Path, target: Path) -> None:
     for name, length in files.items():
         adopt_file(source / name, target / name, length)
     _copy_status(source, target, files)
-    _sync_names(target)
+    sync_names(target)
 
 
 def _copy_status(source: Path, target: Path, files: Files) -> None:
@@ -177,18 +176,10 @@ def append(source: Path, target: Path, length: int) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file and sync the content; its name becomes durable with `_sync_names`."""
+    """Copy a file and sync the content; its name becomes durable with `sync_names`."""
     shutil.copyfile(source, target)
     with target.open("rb") as copied:
         os.fsync(copied.fileno())
-
-
-def _sync_names(folder: Path) -> None:
-    """Make the names of all files in a directory and its subdirectories durable."""
-    for below in folder.iterdir():
-        if below.is_dir():
-            sync_directory(below)
-    sync_directory(folder)
 
 
 def delete_before(home: Path, epoch: int) -> None:
@@ -238,11 +229,10 @@ class EpochSnapshots:
         for name, length in files.items():
             self._copy_file(held / name, target / name, length, before / name if before and first else None)
         status = msgspec.json.decode((held / "status.json").read_bytes(), type=dict[str, object])
-        _sync_names(target)
+        sync_names(target)
         replace(target / "status.json", msgspec.json.encode({**status, "state": state}))
         if first:
-            target.rename(self._target)
-            sync_directory(self._home)
+            publish_directory(target, self._target)
             delete_before(self._home, self._epoch)
         _tidy(self._target, files, state)
         shutil.rmtree(held)

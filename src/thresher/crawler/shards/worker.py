@@ -37,7 +37,7 @@ from thresher.crawler.shards.takeover import EpochSnapshots, take_over
 from thresher.crawler.stop_reasons import Ending
 from thresher.crawler.storage.crawl_writer import CrawlWriter
 from thresher.errors import CrawlError, DataError, EngineError, UsageError
-from thresher.log_files import LogFormat, log_to_files
+from thresher.files.log_files import LogFormat, log_to_files
 from thresher.records import Candidate
 from thresher.store.shard_layout import Shard, home
 

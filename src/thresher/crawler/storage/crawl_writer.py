@@ -20,9 +20,9 @@ from thresher.config import Config
 from thresher.crawler.storage.keys import FILES, RAW_HASHES, STATS, TEXT_CLAIMS, TEXT_HASHES
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.errors import UsageError
+from thresher.files.durable_files import exclusive, replace
 from thresher.judge import Judgement
 from thresher.records import Candidate, Failure, Reply
-from thresher.store.durable_files import exclusive, replace
 from thresher.store.known_pages import ImportedPages
 from thresher.store.schemas import DOCS, LINKS, OUTCOMES, document_row, link_columns
 from thresher.store.shard_layout import ALONE, Shard

@@ -20,6 +20,7 @@ from thresher.crawler.storage.keys import SHINGLES
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.reader.quality.fingerprint import text_hash
 from thresher.reader.quality.shingles import fates
+from thresher.reasons import NEAR_DUPLICATE
 from thresher.records import ReadResult, Shingles, Verdict
 
 PAGES_PER_LOAD = 64  # pages whose shingles are put into the filter at once on opening
@@ -150,14 +151,14 @@ class NearDuplicateFilter:
         The verdict is "near duplicate" if too little is left. Paragraphs of a kept page count as seen from now on,
         durable with the next commit; a rejected page leaves no trace.
         """
-        hashes = _hashes(page.runs.hashes)
-        counts = np.maximum(np.array(page.runs.counts, np.intp), 0)
+        hashes = _hashes(page.shingles.hashes)
+        counts = np.maximum(np.array(page.shingles.counts, np.intp), 0)
         owners = np.repeat(np.arange(len(counts)), counts)
         seen = self._filter.may_hold(hashes) | _repeated(hashes, owners)
         old = np.bincount(owners[seen], minlength=len(counts)) > self._settings.near_duplicate_share * counts
         sifted = _without(page, old.tolist()) if old.any() else page
         if sifted is not page and len(sifted.text) < max(1, self._settings.min_text_chars):
-            return page, replace(verdict, keep=False, reason="near duplicate")
+            return page, replace(verdict, keep=False, reason=NEAR_DUPLICATE)
         self._remember(np.unique(hashes[~seen & ~old[owners]]))
         return sifted, verdict
 
@@ -184,7 +185,7 @@ def _repeated(hashes: Hashes, owners: npt.NDArray[np.intp]) -> Mask:
 
 def _without(page: ReadResult, old: Sequence[bool]) -> ReadResult:
     """Return the page without its old paragraphs."""
-    counts = page.runs.counts
+    counts = page.shingles.counts
     stays = fates(counts, old)
     kept = [stay and count >= 0 for stay, count in zip(stays, counts, strict=True)]
     paragraphs = [block.text for block in compress(page.blocks, kept)]
@@ -193,7 +194,7 @@ def _without(page: ReadResult, old: Sequence[bool]) -> ReadResult:
         blocks=tuple(compress(page.blocks, stays)),
         text="\n".join(paragraphs),
         text_hash=text_hash(paragraphs),
-        runs=Shingles(),
+        shingles=Shingles(),
     )
 
 

@@ -30,7 +30,7 @@ FIELDS = {
     "fetched": "when the page was downloaded; null: unknown",
     "language": "code of its main language",
     "language_share": "share of the text that is in the language of the corpus",
-    "badness": "how far its frequent words are from those of the language; 0 is as expected, above 10 is poor",
+    "badness": "distance of its frequent words from usual text of the language; 0 is as expected, above 10 is poor",
     "title": "title of the page",
     "text": "main text without boilerplate; a line is a paragraph",
     "license": "licence that the page links to as its own",

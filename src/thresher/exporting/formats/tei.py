@@ -46,7 +46,7 @@ def _start(language: str) -> str:
         f'<teiCorpus xmlns="{NAMESPACE}">\n<teiHeader><fileDesc>'
         f"<titleStmt><title>A corpus of texts in {_text(language)}</title></titleStmt>"
         f"<publicationStmt><p>Written by thresher {__version__}.</p></publicationStmt>"
-        "<sourceDesc><p>Each document tells its own source.</p></sourceDesc>"
+        "<sourceDesc><p>The header of each document names its source.</p></sourceDesc>"
         "</fileDesc></teiHeader>\n"
     )
 

@@ -74,7 +74,7 @@ class EncodingCheck:
 
     @property
     def fault(self) -> str:
-        """The fault of the text so far, with the cure; "" if there is none."""
+        """The fault of the text so far, with the fix; "" if there is none."""
         zeros = sum(self._zeros)
         is_wide = zeros >= max(MIN_ZEROS, MIN_ZERO_SHARE * min(self._bytes, FIRST_BYTES))
         if is_wide and max(self._zeros) >= MIN_ON_ONE_SIDE * zeros:

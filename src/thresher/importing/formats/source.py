@@ -34,7 +34,7 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 
 
 class ImportFileError(CorpusError):
-    """A file that cannot be imported; the message names it, the line and the cure."""
+    """A file that cannot be imported; the message names it, the line and the fix."""
 
 
 class Unpacker(Protocol):

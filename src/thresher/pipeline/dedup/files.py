@@ -22,7 +22,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from thresher.errors import DataError
-from thresher.store.durable_files import replacing
+from thresher.files.durable_files import replacing
 
 FORMAT = b"nearly01"  # files of another format are refused, and made again
 MAX_CONTENTS_BYTES = 1 << 26

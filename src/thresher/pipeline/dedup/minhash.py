@@ -29,12 +29,12 @@ from thresher.pipeline.dedup.gather import GatheredRange
 from thresher.pipeline.dedup.kernels.signatures import NO_DOCUMENT, flatten, hash_bands, pair, unite
 from thresher.pipeline.dedup.kernels.signatures import sign as sign_runs
 from thresher.pipeline.dedup.scatter import MEMORY, Hashes, Ids, Numbers, ParagraphBlocks, Scattered, checked
-from thresher.reader.quality.shingles import LOOKED_AT, hashed
+from thresher.reader.quality.shingles import MAX_SHINGLED_CHARS, hash_shingles
 
 PLACES = 128  # of a signature; the standard error of the similarity is at most 0.044
 THRESHOLD = 0.8  # similarity from which documents count as the same
 MIN_RECALL = 0.98  # probability of finding two documents that are exactly as similar as the threshold
-MAX_DOCUMENT_CHARACTERS = 5 * LOOKED_AT  # of a document that are hashed
+MAX_DOCUMENT_CHARACTERS = 5 * MAX_SHINGLED_CHARS  # of a document that are hashed
 MAX_CHARACTERS = 1 << 20  # hashed together
 COMPARED_TOGETHER = 1 << 12  # pairs
 _ROW_BYTES = 4 * PLACES
@@ -72,12 +72,12 @@ def bands(threshold: float) -> Bands:
 def sign(documents: Iterable[Sequence[str]], output: Path) -> None:
     """Write the signatures of all documents of a shard.
 
-    The first LOOKED_AT characters of a paragraph count, and the first MAX_DOCUMENT_CHARACTERS of a document.
+    Of a paragraph, the first MAX_SHINGLED_CHARS characters count, of a document the first MAX_DOCUMENT_CHARACTERS.
     """
     counts, words = [np.empty(0, np.uint32)], [np.empty(0, np.uint32)]
     with writing(output) as writer:
         for texts, sizes in _together(documents):
-            found = hashed(texts)
+            found = hash_shingles(texts)
             which = np.repeat(np.arange(len(sizes)), sizes)
             runs, many = (
                 np.bincount(which, weights=each, minlength=len(sizes)).astype(np.int64)
@@ -101,7 +101,7 @@ def _together(documents: Iterable[Sequence[str]]) -> Iterator[tuple[list[str], l
     for document in documents:
         left = MAX_DOCUMENT_CHARACTERS
         for text in document:
-            texts.append(text[: min(left, LOOKED_AT)])
+            texts.append(text[: min(left, MAX_SHINGLED_CHARS)])
             left -= len(texts[-1])
             characters += len(texts[-1])
         sizes.append(len(document))

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from thresher.pipeline.dedup.files import DedupFileError, DedupReader, DedupWriter, writing
 from thresher.pipeline.dedup.kernels.table import BUCKET_BITS, BUCKETS, into_buckets
-from thresher.reader.quality.shingles import LOOKED_AT, hashed
+from thresher.reader.quality.shingles import MAX_SHINGLED_CHARS, hash_shingles
 
-MEMORY = 1 << 30  # bytes that a worker may take, besides those of the program itself
+MEMORY = 1 << 30  # bytes that a worker may take, besides the memory of the program itself
 MIN_MEMORY = 1 << 12  # bytes
 # Memory for a shingle of a block, so that a block takes a small part of the memory in every step.
 RUN_BYTES = 192
@@ -54,7 +54,7 @@ def checked(memory: int) -> int:
 def scatter(documents: Iterable[Sequence[str]], output: Path, *, memory: int = MEMORY) -> None:
     """Write the hashed shingles of all paragraphs of a shard's documents.
 
-    The text of a paragraph beyond LOOKED_AT characters has no shingles.
+    The text of a paragraph beyond MAX_SHINGLED_CHARS characters has no shingles.
     """
     checked(memory)
     with writing(output) as writer:
@@ -62,7 +62,7 @@ def scatter(documents: Iterable[Sequence[str]], output: Path, *, memory: int = M
         words: list[Ids] = []
         sizes: list[int] = []
         for texts, lengths in _together(documents, min(MAX_CHARACTERS, memory // CHARACTER_BYTES)):
-            found = hashed(texts)
+            found = hash_shingles(texts)
             blocks.add(found.counts, found.hashes)
             words.append(found.words.astype(np.uint32))
             sizes += lengths
@@ -79,7 +79,7 @@ def _together(documents: Iterable[Sequence[str]], most: int) -> Iterator[tuple[l
     for document in documents:
         sizes.append(len(document))
         for text in document:
-            texts.append(text[:LOOKED_AT])
+            texts.append(text[:MAX_SHINGLED_CHARS])
             characters += len(texts[-1])
             if characters >= most:
                 yield texts, sizes

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from thresher.crawler.manners.politeness import Politeness
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.pipeline import document_shards
+from thresher.reasons import DUPLICATES
 from thresher.store import corpus_files as corpora
 from thresher.store.corpus_files import CorpusError
 from thresher.store.schemas import DOCS, OUTCOMES, aligned
@@ -21,7 +22,6 @@ from thresher.store.shard_layout import standing, state_folder
 from thresher.store.table_segments import read_stream
 
 KINDS = ("rejected", "quarantined")  # outcomes of pages that were fetched but not kept
-DUPLICATES = ("raw duplicate", "text duplicate", "near duplicate")  # reasons that compare with other pages
 BATCH_OUTCOMES = 1 << 16
 _COLUMNS = {  # of documents, with their names in outcomes
     "url": "url",

@@ -8,8 +8,8 @@ a verdict: its document stays as it was.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,18 @@ from thresher.judge import Judge
 from thresher.pipeline import document_shards
 from thresher.pipeline.code_digests import check_environment
 from thresher.pipeline.reread.archives import check_archives
-from thresher.records import Failure, ReadResult, Reply
+from thresher.reasons import OUT_OF_MEMORY, READER_DIED, READER_STALLED
+from thresher.records import Failure, ReadResult, Reply, with_opt_outs
 from thresher.store.corpus_files import CorpusFiles
 from thresher.store.corpus_files import open as open_corpus
 from thresher.store.schemas import DOCS, document_row
 from thresher.store.table_segments import column_array
-from thresher.workers.reader_pool import IN_FLIGHT, ReaderPool
+from thresher.workers.reader_pool import ReaderPool
 
 Row = dict[str, Any]
 
 # Failures that may be due to the load of the machine, or to pages that the reader has read before.
-TRANSIENT = ("reader stalled", "reader died", "out of memory")
+TRANSIENT = (READER_STALLED, READER_DIED, OUT_OF_MEMORY)
 # Counts that are not reasons to drop a document.
 NO_REASONS = ("read", "without raw page", "could not be read")
 
@@ -124,11 +125,16 @@ class _Rereader:
             else:
                 counts[verdict.reason] += 1
 
-        async for place, reply, page in self._pages(rows):
-            if reply is None or page is None:
-                counts["without raw page"] += 1
-                stays.append(place)
-            elif _is_transient(page):
+        def raw_pages() -> Iterator[tuple[int, Reply]]:
+            for place, row in enumerate(rows):
+                if reply := self._raw(row):
+                    yield place, reply
+                else:
+                    counts["without raw page"] += 1
+                    stays.append(place)
+
+        async for place, reply, page in self._readers.read_in_order(raw_pages()):
+            if _is_transient(page):
                 retries.append((place, reply))
             else:
                 judged(place, reply, page)
@@ -142,21 +148,6 @@ class _Rereader:
                 stays.append(place)
         return _joined(batch, stays, dict(sorted(made.items())))
 
-    async def _pages(
-        self, rows: list[Row]
-    ) -> AsyncIterator[tuple[int, Reply | None, ReadResult | Failure | None]]:
-        """Yield the page of each row in order; up to IN_FLIGHT pages are read at the same time."""
-        pending: deque[tuple[int, Reply | None, asyncio.Task[ReadResult | Failure] | None]] = deque()
-        for place, row in enumerate(rows):
-            reply = self._raw(row)
-            task = asyncio.ensure_future(self._readers.read(reply)) if reply else None
-            pending.append((place, reply, task))
-            if len(pending) > IN_FLIGHT:
-                first, its_reply, its_task = pending.popleft()
-                yield first, its_reply, await its_task if its_task else None
-        for place, reply, task in pending:
-            yield place, reply, await task if task else None
-
     def _raw(self, row: Row) -> Reply | None:
         if row["warc_file"] is None:
             return None
@@ -169,14 +160,12 @@ class _Rereader:
 
     def _row(self, row: Row, reply: Reply, page: ReadResult, verdict: Any) -> tuple[Any, ...]:
         # The page does not have the opt-outs from the robots.txt of its host, which the row has.
-        opt_out = tuple(dict.fromkeys((*page.opt_out, *(row["opt_out"] or ()))))
+        page = with_opt_outs(page, row["opt_out"] or ())
         raw = (row["warc_file"], row["warc_offset"])
-        # The date in the WARC record may be rounded differently, so that of the row is kept.
+        # The date in the WARC record may be rounded differently, so the date of the row is kept.
         fetched = row["fetched"].timestamp() if row["fetched"] else 0.0
         reply = replace(reply, fetched=fetched)
-        return document_row(
-            reply, replace(page, opt_out=opt_out), verdict, seq=row["seq"], depth=row["depth"], raw=raw
-        )
+        return document_row(reply, page, verdict, seq=row["seq"], depth=row["depth"], raw=raw)
 
 
 def _is_transient(page: ReadResult | Failure) -> bool:
@@ -184,7 +173,7 @@ def _is_transient(page: ReadResult | Failure) -> bool:
 
 
 def _joined(batch: pa.RecordBatch, stays: Sequence[int], made: dict[int, tuple[Any, ...]]) -> pa.RecordBatch:
-    """Return the documents that stay as they were and those that were made again, in their order."""
+    """Return the documents that stay as they were and the ones that were made again, in their order."""
     columns = zip(*made.values(), strict=True) if made else ([] for _ in DOCS)
     arrays = [column_array(list(column), field.type) for column, field in zip(columns, DOCS, strict=True)]
     now = pa.RecordBatch.from_arrays(arrays, schema=DOCS)

@@ -38,7 +38,7 @@ class Loss(Struct):
     gone: int = 0  # documents
     changed: int = 0  # documents that were left with another text
     paragraphs: int = 0
-    dropped: int = 0  # paragraphs, those of documents that are gone among them
+    dropped: int = 0  # paragraphs, including paragraphs of documents that are gone
     words: int = 0
     dropped_words: int = 0
     rewritten: int = 0  # changed documents with new paragraphs; it is unknown which of theirs were dropped

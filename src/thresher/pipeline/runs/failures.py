@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from thresher.store.durable_files import replace
+from thresher.files.durable_files import replace
 
 FOLDER = "failed"
 MAX_ATTEMPTS = 3  # at a task, before it is given up

@@ -13,8 +13,8 @@ import xxhash
 from msgspec import Struct, field
 
 from thresher._version import __version__
+from thresher.files.durable_files import exclusive, is_locked, replace
 from thresher.store.corpus_files import CorpusError
-from thresher.store.durable_files import exclusive, is_locked, replace
 from thresher.wording import ReportView
 
 FOLDER = "runs"

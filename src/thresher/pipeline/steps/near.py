@@ -46,8 +46,8 @@ def plan(work: StepContext) -> Plan:
         task(_HERE, "conclude", (runs, state, *advanced), block=block)
         for runs, state, block in zip(scattered, states, first_blocks, strict=True)
     ]
-    # The decisions depend on all shards, but for most shards they are those of the run before. Then `conclude`
-    # writes the same bytes again, and the shard need not be written.
+    # The decisions depend on all shards, but for most shards they are the same as in the run before. Then
+    # `conclude` writes the same bytes again, and the shard need not be written.
     return (yield [task(_HERE, "drop", each) for each in zip(work.shards, concluded, strict=True)])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from thresher.reader.quality.fingerprint import text_hash
-from thresher.reader.quality.shingles import LOOKED_AT, hashed
+from thresher.reader.quality.shingles import MAX_SHINGLED_CHARS, hash_shingles
 
 Flags = Sequence[bool]
 
@@ -23,9 +23,9 @@ def word_counts(texts: Sequence[str]) -> list[int]:
     """Return the number of words of each paragraph, as all steps count them.
 
     It is the count by which near duplicates are measured: punctuation is no word, and where words are written
-    without spaces, the count is estimated from the characters. Characters beyond LOOKED_AT are not counted.
+    without spaces, the count is estimated from the characters. The first MAX_SHINGLED_CHARS characters count.
     """
-    found: list[int] = hashed([text[:LOOKED_AT] for text in texts]).words.tolist()
+    found: list[int] = hash_shingles([text[:MAX_SHINGLED_CHARS] for text in texts]).words.tolist()
     return found
 
 

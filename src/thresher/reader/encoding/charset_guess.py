@@ -2,7 +2,7 @@
 
 chardetng knows the encodings that browsers distinguish. It leaves out Latin-3, -6, -8, -9 and -10 and the
 Macintosh's Cyrillic, and a top-level domain misleads it for countries that write in two scripts. So its guess
-of a single-byte encoding stands unless the letters of the page are those of a language in another encoding.
+of a single-byte encoding stands unless the letters of the page belong to a language in another encoding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AGAINST_LABEL = 40.0
 COVERED = 0.97
 MIXED = 0.25  # share of bytes beyond ASCII that follow an ASCII letter: more in Latin script, none in others
 
-# How likely a character beyond ASCII is: a sign or else a letter, and these fall off with their rank.
+# Probabilities of characters beyond ASCII: signs and letters, of which frequent ones are more probable.
 USUAL_SIGNS, OTHER_SIGNS = "’“”–\u00a0«»„", "‘‚—…·•°§©®€№´¿¡ºª£±×\u00ad"
 SIGN, RARE_SIGN, CAPITAL = 0.20, 0.05, 0.03
 DECAY = 3.0  # the last letter of an alphabet is e^3 = 20 times rarer than the first

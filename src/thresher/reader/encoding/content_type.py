@@ -50,7 +50,7 @@ _BEGINS_A_PAGE = re.compile(
     rb"(?=[\s>])",
     re.IGNORECASE | re.DOTALL,
 )
-# How nearly all pages begin, which spares them the question whether they are feeds.
+# The beginning of nearly all pages; such a page is not tested for being a feed.
 _BEGINS_AS_USUAL = re.compile(rb"\s*(?:<!doctype\s[^<>\[]*>\s*)?<html[\s>]", re.IGNORECASE)
 _CONTROLS = bytes([*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 

@@ -106,7 +106,7 @@ def _by_evidence(body: bytes, name: str | None, declared: str, top_level_domain:
             return DecodedText(mended, "utf-8", declared)
     if name is None:
         name = charset_guess.detect(body, top_level_domain)
-    elif name == charset.FALLBACK:  # which many servers declare whatever the page is in
+    elif name == charset.FALLBACK:  # many servers declare it for pages in any encoding
         name = charset_guess.likelier(body, name, charset_guess.AGAINST_LABEL)
     text = _transcode(body, name)
     if declared and _broken(text):

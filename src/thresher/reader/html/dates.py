@@ -45,7 +45,7 @@ def credible_date(candidates: Iterable[str], now: float) -> str:
         if moment and EARLIEST <= moment.toordinal() <= latest:
             offset = moment.utcoffset()
             if offset is None or abs(offset) > WIDEST_ZONE or offset.seconds % 60:
-                return moment.date().isoformat()  # a time somewhere in the world is none
+                return moment.date().isoformat()  # without a zone, the moment is unknown
             return moment.isoformat(timespec="seconds")
     return ""
 

@@ -114,7 +114,7 @@ def _of_site(href: str, site: str) -> str | None:
 
 
 def _merged(said: dict[str, str], placed: dict[str, Link]) -> tuple[Link, ...]:
-    """Merge the links of the head into those of the body, adding links that the body lacks."""
+    """Merge the links of the head into the links of the body, adding links that the body lacks."""
     for url in said.keys() & placed.keys():
         link = placed[url]
         rel = f"{link.rel} {said.pop(url)}".lstrip()

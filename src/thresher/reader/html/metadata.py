@@ -161,7 +161,7 @@ _BY = re.compile(
 )
 # These begin names and headings, too (Von Miller, Author Archive), so a full name must follow.
 _VON = re.compile(r"(?:von|par|por|di|door|av|af|author|autor|auteur|автор|από)\s+", re.IGNORECASE)
-# Where a name ends: another field, an address, a date.
+# Text that ends a name: another field, an address, a date.
 _END = re.compile(
     r"[|│•·»«<>()\[\]{}【】]|//|https?:|www\.|(?<!\S)[^\s@]{0,64}@|,?\s(?:[-–—/~]+\s"
     rf"|(?:(?:{_DAYS})[a-z]*,?\s)?(?:(?:{'|'.join(month[:3] for month in MONTHS)})[a-z]*\.?\s)?\d"

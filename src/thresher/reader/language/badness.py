@@ -1,4 +1,4 @@
-"""Badness: distance between the function words of a text and those of a language.
+"""Badness: distance between the function words of a text and the function words of a language.
 
 Running text in a language has its function words in nearly the same shares, independent of its topic; lists,
 menus, stuffed keywords and other languages do not. The shortfall of each word (1: absent, 0: as frequent as
@@ -43,7 +43,7 @@ LONGEST_MEAN = 16  # characters to a word at most; scripts without spaces would 
 DATA = Path(__file__).parent.parent / "data" / "badness.json"
 ALIASES = {"nb": "no", "fil": "tl", "sh": "hr", "cnr": "sr", "zh-Hant": "zh"}
 
-# What ends a word: all of ASCII but letters and digits, spaces that do not break, signs of other scripts.
+# Characters that end a word: ASCII except letters and digits, no-break spaces, punctuation of other scripts.
 _MARKS = "\u00a0\u202f’“„«—‐।۔،։፡་"
 _STOPS = (".", "!", "?", "。", "।", "۔")
 _ENDS = bytes(sign for sign in range(128) if not chr(sign).isalnum())

@@ -10,10 +10,8 @@ CLD2's answers for the sample are part of the model.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Iterable
 from functools import cache
 from math import log, log2, sqrt
@@ -25,6 +23,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from thresher.errors import UsageError
+from thresher.files.durable_files import replace
 from thresher.reader.language.badness import BadnessModel, model
 from thresher.reader.language.cld2 import DetectedLanguage
 from thresher.reader.language.disambiguate import words_of
@@ -35,7 +34,7 @@ VERSION = 1  # of the files; others are refused
 SUFFIX = ".language"
 NAME = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8}){0,3}")  # as codes of languages look in pages and addresses
 
-# A text fits if its letters are about as likely after those before them as the letters of the sample are by
+# A text fits if its letters are about as likely after the letters before them as the letters of the sample are by
 # themselves. The smaller the sample, the less likely its texts look: the slack in nats falls from SLACK at SMALL
 # letters to 0 at LARGE letters.
 SLACK = 0.4
@@ -143,24 +142,24 @@ def trained_languages() -> dict[str, CustomModel]:
     return {path.stem: load(path) for path in files}
 
 
-def look_again() -> None:
+def clear_cache() -> None:
     """Clear the cache of trained languages after some were trained or deleted."""
     trained_languages.cache_clear()
 
 
 def load(path: Path) -> CustomModel:
-    """Load a trained language; raise UsageError if a file is none."""
-    cure = f"train it again, or delete {path}"
+    """Load a trained language; raise UsageError if the file holds none that this version reads."""
+    fix = f"train it again, or delete {path}"
     try:
         trained = msgspec.msgpack.decode(path.read_bytes(), type=CustomModel)
     except OSError as fault:
         raise UsageError(f"{path} cannot be read: {fault.strerror}") from None
     except msgspec.MsgspecError:
-        raise UsageError(f"{path} is not a trained language; {cure}") from None
+        raise UsageError(f"{path} is not a trained language; {fix}") from None
     if trained.version != VERSION or trained.name != path.stem:
         raise UsageError(
             f"{path} holds {trained.name!r} in version {trained.version}, "
-            f"but {path.stem!r} in version {VERSION} is expected; {cure}"
+            f"but {path.stem!r} in version {VERSION} is expected; {fix}"
         )
     return trained
 
@@ -170,19 +169,8 @@ def save(trained: CustomModel) -> Path:
     directory = home()
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / (trained.name + SUFFIX)
-    descriptor, scratch = tempfile.mkstemp(dir=directory, prefix=".")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.msgpack.encode(trained))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(scratch).chmod(0o644)
-        Path(scratch).replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            Path(scratch).unlink()
-        raise
-    look_again()
+    replace(path, msgspec.msgpack.encode(trained))
+    clear_cache()
     return path
 
 
@@ -194,7 +182,7 @@ def forget(name: str) -> None:
             f"no language {name[:80]!r} was trained; there are: {', '.join(sorted(files)) or 'none'}"
         )
     files[name].unlink(missing_ok=True)
-    look_again()
+    clear_cache()
 
 
 def badness_model(language: str) -> BadnessModel | None:

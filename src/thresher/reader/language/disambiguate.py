@@ -55,7 +55,7 @@ class Ballot(dict[str, Votes]):
             kind: {
                 text: [vote * worth for vote, worth in zip(votes, worths, strict=True)]
                 for text, votes in table.items()
-                if len(set(votes)) > 1  # what speaks for all says nothing, whatever they are worth
+                if len(set(votes)) > 1  # equal votes for all languages do not tell them apart
             }
             for kind, table in tables.items()
         }

@@ -98,14 +98,14 @@ class _Table(NamedTuple):
         keys = np.frombuffer(profile.keys, "<u4").astype(np.uint32)
         scores, backoffs = np.frombuffer(profile.scores, np.uint8), np.frombuffer(profile.backoffs, np.uint8)
         table = cls(np.zeros(SLOTS, np.uint32), np.zeros(SLOTS, np.uint16))
-        # Groups are stored by falling frequency; of those with equal slots, the one written last stays.
+        # Groups are stored by falling frequency; of groups with equal slots, the one written last stays.
         slots = _slots(keys)[::-1]
         table.keys[slots] = keys[::-1]
         table.values[slots] = (scores + (backoffs.astype(np.uint16) << 8))[::-1]
         return table
 
     def scores_of(self, numbers: Numbers) -> Steps:
-        """Return -log of the probability of each number after those before it, in steps."""
+        """Return -log of the probability of each number, given the numbers before it, in steps."""
         scores = np.full(len(numbers), round(-log(NEW_LETTER) / STEP), np.uint16)
         left = np.zeros(len(numbers), np.uint16)  # -log of what the group before leaves for strangers
         for keys in _groups(numbers):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 
-LOOKED_AT = 200  # characters of a text
+MAX_SCRIPT_CHARS = 200  # characters of a text
 REMEMBERED = 20_000  # letters whose script is kept at hand
 SOME = 0.1  # of the letters: Japanese is mostly Chinese characters, but has so many kana
 
@@ -138,7 +138,7 @@ _SCRIPT_OF_LETTER = _Scripts()
 
 def scripts_of(text: str) -> Counter[str]:
     """Count the letters of each script ("Cyrl", "Deva", …) at the beginning of a text."""
-    found = Counter(map(_SCRIPT_OF_LETTER.__getitem__, text[:LOOKED_AT]))
+    found = Counter(map(_SCRIPT_OF_LETTER.__getitem__, text[:MAX_SCRIPT_CHARS]))
     del found[""]
     return found
 

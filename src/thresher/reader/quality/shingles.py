@@ -10,26 +10,27 @@ from numpy.typing import NDArray
 
 from thresher.records import Shingles
 
-LOOKED_AT = 200_000  # characters of a text, from its beginning: a book must not hold up all other pages
+# Characters of a text that are hashed, from its beginning, so that a book does not hold up all other pages.
+MAX_SHINGLED_CHARS = 200_000
 NOT_OF_THE_TEXT = -1
 
 
 class HashedShingles(NamedTuple):
-    """Shingles of several texts: the hashes of one text follow those of another."""
+    """Shingles of several texts: the hashes of one text follow the hashes of the text before."""
 
-    counts: NDArray[np.int64]  # of each text: how many runs it has
+    counts: NDArray[np.int64]  # of each text: the number of its shingles
     words: NDArray[np.int64]  # of each text; where there are no spaces, as many as its characters stand for
     hashes: NDArray[np.uint64]
 
 
-def hashed(texts: Sequence[str]) -> HashedShingles:
+def hash_shingles(texts: Sequence[str]) -> HashedShingles:
     """Return the hashes of all shingles of each text, ignoring case and punctuation.
 
     Where words are written without spaces, a shingle has as many characters as seven words have on average:
     14 in Chinese and Japanese, 28 in Thai. A shorter text has no shingle. The function is total. It takes
     about 30 bytes of memory for each character.
     """
-    from thresher.reader.html.kernels.words import (  # with numba, which few who ask here need
+    from thresher.reader.html.kernels.words import (  # loads numba, which few callers of this module need
         KINDS,
         WORD_WEIGHT,
         hash_runs,
@@ -44,14 +45,14 @@ def hashed(texts: Sequence[str]) -> HashedShingles:
     return HashedShingles(counts, weights // WORD_WEIGHT, hashes[:found])
 
 
-def runs(texts: Sequence[str], chosen: Sequence[bool]) -> Shingles:
-    """Return the shingles of each chosen text of a page; text beyond MAX_HASHED_CHARS has none."""
-    looked_at, left = [], LOOKED_AT
+def page_shingles(texts: Sequence[str], chosen: Sequence[bool]) -> Shingles:
+    """Return the shingles of each chosen text of a page; text beyond MAX_SHINGLED_CHARS has none."""
+    shingled, left = [], MAX_SHINGLED_CHARS
     for text, said in zip(texts, chosen, strict=True):
         if said:
-            looked_at.append(text[:left])
+            shingled.append(text[:left])
             left = max(0, left - len(text))
-    found = hashed(looked_at)
+    found = hash_shingles(shingled)
     counted = iter(found.counts.tolist())
     return Shingles(
         tuple(next(counted) if said else NOT_OF_THE_TEXT for said in chosen), found.hashes.tobytes()

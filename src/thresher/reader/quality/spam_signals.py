@@ -19,20 +19,20 @@ from thresher.reader.quality.fingerprint import FULL_PARAGRAPH
 from thresher.records import Link, SpamSignals
 from thresher.urls import domain
 
-LOOKED_AT = 5_000  # characters of a text, from its beginning
-LINKS_LOOKED_AT = 500
+MAX_SIGNAL_CHARS = 5_000  # characters of a text, from its beginning
+MAX_SIGNAL_LINKS = 500
 
-# Where a sign rises above 0, and where it is 1: one good page in some hundreds reaches the first.
-REPEATED = (0.35, 0.65)  # of runs of three words, those that stood there before
-COVERED = (0.13, 0.25)  # of all letters, those of the most frequent long word
-PAIRED = (0.05, 0.10)  # of all pairs of words, the most frequent one
+# Values of a measure at which a signal rises above 0, which one good page in some hundreds reaches, and is 1.
+REPEATED = (0.35, 0.65)  # share of sequences of three words that stood there before
+COVERED = (0.13, 0.25)  # share of all letters that are in the most frequent long word
+PAIRED = (0.05, 0.10)  # share of all pairs of words that are the most frequent one
 FEW_TYPES = (0.16, 0.06)  # distinct words, as a share of all
-FULL = (0.0, 0.4)  # of the text, what stands in full paragraphs: lists may well repeat a name
+FULL = (0.0, 0.4)  # share of the text in full paragraphs: lists may well repeat a name
 NEW_WORDS = (0.00, 0.10)  # distinct words beyond what the length explains
 FARM_DENSITY = (20.0, 60.0)  # other sites linked to per 1,000 characters of text
-FARM_SITES = (20.0, 60.0)  # how many these are
-FARM_ANCHORS = (0.35, 0.65)  # of the words of their anchors, those that stood in another one
-DOOR_WORD = (0.05, 0.10)  # of all letters of the text, those of its most frequent long word
+FARM_SITES = (20.0, 60.0)  # number of other sites linked to
+FARM_ANCHORS = (0.35, 0.65)  # share of the words of their anchors that stood in another one
+DOOR_WORD = (0.05, 0.10)  # share of all letters that are in the most frequent long word
 DOOR_LINKS = (15.0, 45.0)  # different anchors with one long word in common
 DOOR_SHARE = (0.4, 0.8)  # of all different anchors
 PADDING = 500  # characters that every page is taken to have besides its main text
@@ -62,16 +62,16 @@ class SpamMeasures(NamedTuple):
     pair: float = 0.0  # share of the most frequent pair of words
     runs_again: float = 0.0  # share of runs of three words that stood there before
     marks: int = 0  # brackets and quotation marks
-    broken: int = 0  # those of them that have no partner
+    broken: int = 0  # brackets and quotation marks without a partner
     spaceless: bool = False
     sketch: int = 0
 
 
-def signs(paragraphs: Sequence[str], links: Sequence[Link], page_url: str) -> SpamSignals:
+def spam_signals(paragraphs: Sequence[str], links: Sequence[Link], page_url: str) -> SpamSignals:
     """Return the signals of a page's main text and links. The function is total."""
     found = measure(_beginning(paragraphs))
     lengths = list(map(len, paragraphs))
-    some = links[:LINKS_LOOKED_AT]
+    some = links[:MAX_SIGNAL_LINKS]
     return SpamSignals(
         repetition=_ramp(found.runs_again, REPEATED),
         stuffing=_stuffing(found, lengths),
@@ -129,13 +129,13 @@ def _incoherence(found: SpamMeasures) -> float:
 
 def _link_farm(links: Sequence[Link], page_url: str, length: int) -> float:
     """Return the signal for links to many sites by the same few words; link lists name each site."""
-    if not _crowd(len(links), length):
-        return 0.0  # without a look at where they lead: so it is with nearly all pages
+    if not _link_count_score(len(links), length):
+        return 0.0  # nearly all pages end here, before their links are looked at
     home = _host(page_url)
     name = home.removeprefix("www.")
     at_home = tuple(f"{start}{name}/" for start in ("http://www.", "https://www.", "http://", "https://"))
     away = [link for link in links if not link.url.startswith(at_home)]
-    if not _crowd(len(away), length):
+    if not _link_count_score(len(away), length):
         return 0.0
     sites = {host: domain(host) for host in {_host(link.url) for link in away}}
     outside = [
@@ -143,12 +143,12 @@ def _link_farm(links: Sequence[Link], page_url: str, length: int) -> float:
         for link in away
         if link.anchor and (site := sites[_host(link.url)]) != domain(home)
     ]
-    crowd = _crowd(len({site for site, _ in outside}), length)
-    said = "\n".join({anchor.lower() for _, anchor in outside}).split() if crowd else []
-    return min(crowd, _ramp(1 - len(set(said)) / len(said), FARM_ANCHORS)) if said else 0.0
+    score = _link_count_score(len({site for site, _ in outside}), length)
+    said = "\n".join({anchor.lower() for _, anchor in outside}).split() if score else []
+    return min(score, _ramp(1 - len(set(said)) / len(said), FARM_ANCHORS)) if said else 0.0
 
 
-def _crowd(sites: int, length: int) -> float:
+def _link_count_score(sites: int, length: int) -> float:
     """Return how far a page leads to many sites, in total and for its length."""
     density = 1_000 * sites / (length + PADDING)
     return min(_ramp(sites, FARM_SITES), _ramp(density, FARM_DENSITY))
@@ -183,7 +183,7 @@ def _ramp(value: float, between: tuple[float, float]) -> float:
 def _beginning(paragraphs: Iterable[str]) -> str:
     """Return as many paragraphs as are examined."""
     taken: list[str] = []
-    left = LOOKED_AT
+    left = MAX_SIGNAL_CHARS
     for paragraph in paragraphs:
         taken.append(paragraph[:left])
         left -= len(paragraph) + 1
@@ -198,7 +198,7 @@ def _beginning(paragraphs: Iterable[str]) -> str:
 def measure(text: str) -> SpamMeasures:
     """Count the words, pairs and sequences of words and the brackets of a text."""
     codes = np.frombuffer(
-        text[:LOOKED_AT].lower()[:LOOKED_AT].encode("utf-32-le", "replace"), dtype=np.uint32
+        text[:MAX_SIGNAL_CHARS].lower()[:MAX_SIGNAL_CHARS].encode("utf-32-le", "replace"), dtype=np.uint32
     )
     marks, figures = np.empty(len(codes), dtype=np.uint8), np.empty(FIGURES)
     sketch = weigh(codes, KINDS, marks, figures)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from thresher._version import __version__
+from thresher.files.durable_files import replace
 from thresher.report.experiments import cyclic, domains, links, seeds, thresholds
-from thresher.store.durable_files import replace
 
 
 class Experiment(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 import msgspec
 import pyarrow.parquet as pq
 
+from thresher.files.durable_files import replacing
 from thresher.search.analysis.tables import ResultTable, one_of
-from thresher.store.durable_files import replacing
 
 BATCH = 10_000  # rows that are written at a time
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run a text that begins with one of them

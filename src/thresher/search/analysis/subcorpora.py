@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from thresher.files.durable_files import replace
 from thresher.search.analysis.scope import DocumentScope, Mask, document_keys, document_numbers
 from thresher.search.analysis.tables import AnalysisError, ResultTable
 from thresher.search.cql.ast import StringPattern
@@ -26,7 +27,6 @@ from thresher.search.encoding.lexicon import matches
 from thresher.search.index.manifest import FOLDER
 from thresher.search.index.segment import DOCUMENT, Segment
 from thresher.search.searcher import SECONDS, Index, RunningSearch
-from thresher.store.durable_files import replace
 
 SUBCORPORA = "subcorpora"
 COLUMNS: dict[str, Any] = {

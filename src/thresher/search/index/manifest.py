@@ -7,7 +7,6 @@ process killed at any time leaves the old index or the new one. The next writer 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -19,9 +18,9 @@ import numpy as np
 from msgspec import Struct
 
 from thresher.errors import DataError, NoCorpusError
+from thresher.files.durable_files import exclusive, publish_directory, replace
 from thresher.search.encoding.bitpacking import Ids
 from thresher.search.index.segment import Segment
-from thresher.store.durable_files import exclusive, replace, sync_directory
 
 FOLDER = "index"
 FILE = "manifest.json"
@@ -30,7 +29,7 @@ VERSION = 1  # of the format of the files; an index of another version must be r
 OPENING_ATTEMPTS = 10
 
 _NEW = ".new"  # suffix of a segment that is not written to its end
-_INDEX_FILE = re.compile(r"(\d{6})(\.new|\.deleted-\d+)?")
+_INDEX_FILE = re.compile(r"(\d{6})(\.new|\.deleted-\d+(\.tmp)?)?")
 
 
 class SegmentEntry(Struct, frozen=True):
@@ -189,9 +188,7 @@ class ManifestWriter:
     def publish(self, documents: int, *, instead_of: tuple[SegmentEntry, ...] = ()) -> None:
         """Make the segment in the new folder part of the index, perhaps in place of others."""
         name = f"{self.manifest.next_segment:06d}"
-        new = self.new_folder()
-        new.rename(self.folder / name)
-        sync_directory(self.folder)
+        publish_directory(self.new_folder(), self.folder / name)
         segment = Segment(self.folder / name)
         kept = tuple(entry for entry in self.manifest.segments if entry not in instead_of)
         self._replace(
@@ -221,11 +218,7 @@ class ManifestWriter:
         if entry.deletion:
             deleted = np.union1d(np.fromfile(_deletion(self.folder, entry), np.uint32), documents)
         marked = msgspec.structs.replace(entry, deleted=len(deleted), deletion=entry.deletion + 1)
-        with _deletion(self.folder, marked).open("wb") as file:
-            file.write(np.sort(deleted).astype(np.uint32).tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-        sync_directory(self.folder)
+        replace(_deletion(self.folder, marked), np.sort(deleted).astype(np.uint32).tobytes())
         self._replace(
             segments=tuple(marked if one == entry else one for one in self.manifest.segments),
         )

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from thresher.files.durable_files import sync_directory
 from thresher.search.encoding import lexicon
 from thresher.search.encoding.array_file import ArrayFileWriter
 from thresher.search.encoding.bit_slices import WIDEST, pack_slices
@@ -23,7 +24,6 @@ from thresher.search.encoding.ranges import cuts, spread
 from thresher.search.encoding.token_column import counted, pack_column
 from thresher.search.index.interner import Interner, Texts
 from thresher.search.index.segment import DOCUMENT, LISTED, TOKENS
-from thresher.store.durable_files import sync_directory
 from thresher.store.token_lines import CLOSES, OPENS
 
 KEY = "key"  # column of documents: the key that identifies them

@@ -28,7 +28,7 @@ HISTORY = 1 << 18  # bytes that are searched again after a damaged member
 STEPS_BACK, FREE_STEPS_BACK = 16, 1 << 20
 # A member that unpacks to more bytes than this, and to more times its size than this, is a bomb.
 BOMB_BYTES, BOMB_RATIO = 1 << 28, 200
-LOOKED_AT = 1 << 12  # bytes after the magic number of a member that decide whether it is one
+PROBE_BYTES = 1 << 12  # bytes after the magic number of a member that decide whether it is one
 
 # The beginning of a record; a member after a damaged one must begin like that.
 BEGINS = re.compile(rb"WARC/\d\.\d+\r?\n|filedesc://|(?:https?://|dns:)[^\r\n]{1,4000} \d{1,20}\r?\n")
@@ -215,10 +215,10 @@ class _Members:
     def seek_next(self, family: re.Pattern[bytes] | None) -> bool:
         """Advance to the next member that begins with a record; return False at the end of the file."""
         magic = family or _GZIP
-        while window := self._packed.peek(READ_BYTES + LOOKED_AT):
-            last = len(window) < READ_BYTES + LOOKED_AT
+        while window := self._packed.peek(READ_BYTES + PROBE_BYTES):
+            last = len(window) < READ_BYTES + PROBE_BYTES
             for found in magic.finditer(window, 0, len(window) if last else READ_BYTES + _MAGIC_BYTES):
-                if self._begins_record(window[found.start() : found.start() + LOOKED_AT]):
+                if self._begins_record(window[found.start() : found.start() + PROBE_BYTES]):
                     self._pass(found.start())
                     return True
             self._pass(len(window) if last else READ_BYTES)
@@ -235,7 +235,7 @@ class _Members:
         """Return whether the first bytes of a member unpack to the beginning of a record."""
         try:
             if start.startswith(b"\x1f\x8b"):
-                out = isal_zlib.decompressobj(wbits=31).decompress(start, LOOKED_AT)
+                out = isal_zlib.decompressobj(wbits=31).decompress(start, PROBE_BYTES)
             else:
                 return True  # the four bytes are rare, and an incomplete frame cannot be checked
         except _FAULTS:

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from thresher.jit import BYTES, NOTHING, bare, inlined, inner, kernel
 
-ODD, WHOLE, FROM_ROOT, FROM_FOLDER = range(4)  # shapes; what is odd is left to the parser
+ODD, WHOLE, FROM_ROOT, FROM_FOLDER = range(4)  # shapes; odd addresses are left to the parser
 
 SLASH, DASH, DOT, PERCENT = ord("/"), ord("-"), ord("."), ord("%")
 QUESTION, AMPERSAND, SMALL_S, TWO = ord("?"), ord("&"), ord("s"), ord("2")
 HTTP, AFTER_SCHEME = (np.frombuffer(part, np.uint8) for part in (b"http", b"://"))
 IN_NAME = 0b11111  # bits that tell letters apart, in capitals or not
-# How the parameters begin that `thresher.urls` removes.
+# Beginnings of the parameters that `thresher.urls` removes.
 _REMOVED = b"_g as cf dc fb gc ig js mc ms mt os ph pk se ut yc ze"
 
 
@@ -35,7 +35,7 @@ def _beginnings() -> NDArray[np.bool_]:
     return are_in
 
 
-# What the URL standard leaves as it is, between the slashes of a path and in a query.
+# Characters that the URL standard leaves as they are, between the slashes of a path and in a query.
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~!$&()*+,=@.%-"
 IN_PATHS, IN_QUERIES = _bytes_of(_PLAIN), _bytes_of(_PLAIN + b":/;?")
 BEGINNINGS = _beginnings()

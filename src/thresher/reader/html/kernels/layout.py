@@ -7,9 +7,9 @@ from __future__ import annotations
     A, AREA, BASE, BODY, BR, BUTTON, DD, DT, FORM, HEAD, HTML, IMG, INPUT, LI, LINK, META, NOSCRIPT,
     OPTGROUP, OPTION, P, SCRIPT, SELECT, TABLE, TD, TEMPLATE, TEXTAREA, TH, TIME, TITLE, TR,
 ) = range(1, 31)  # fmt: skip
-UNKNOWN_TAGS = 256  # and more: names not in the table, told apart by their hashes
+UNKNOWN_TAGS = 256  # and more: names not in the table, distinguished by their hashes
 
-# What a tag is.
+# Properties of tags.
 (
     VOID,  # has no content
     RAW,  # its content is no markup
@@ -42,7 +42,7 @@ LETTER, CAPITAL, SPACE, STOP, COMMA, DIGIT, OTHER, UNWANTED = range(8)
 CLASSES = 8
 
 # The memory of a scan is one array of integers, because every array is one thing more that is handed from function
-# to function. It begins with single numbers, then come small tables, then those that grow. A row of a table is
+# to function. It begins with single numbers, then come small tables, then growing tables. A row of a table is
 # known by the place where it begins.
 (
     OUT,  # bytes of text written
@@ -106,25 +106,25 @@ A_BLOCK, A_START, A_END, A_HREF, A_REL, A_ALT, ANCHOR_ROW = range(7)
 N_KIND, N_FIRST, N_START, N_END, NOTE_ROW = range(5)
 N_META, N_BASE, N_LINK, N_TITLE, N_LANG, N_JSON, N_TIME, N_BYLINE = range(8)
 
-# What is known before the scan is one array as well, which begins with the places and the sizes of its tables.
+# Constants of the scan are one array as well, which begins with the places and the sizes of its tables.
 (
     K_REFERENCES, K_REFERENCES_SIZE, K_CODES, K_WINDOWS, K_TAGS, K_TAGS_SIZE, K_TAG_NUMBERS, K_TAG_FLAGS,
     K_TAG_PLACES, K_ATTRIBUTES, K_ATTRIBUTES_SIZE, K_ATTRIBUTE_NUMBERS, K_ROLES, K_ROLES_SIZE, K_ROLE_PLACES,
     K_STEPS, K_SAYS, K_HEADER,
 ) = range(18)  # fmt: skip
-SYMBOLS = 27  # the letters, and what is none
+SYMBOLS = 27  # the letters, and all other characters as one
 
-# Where a block stands: one bit each, handed down from an element to all inside it.
+# Places of a block: one bit each, inherited by all elements inside an element.
 (
     NAV, FOOTER, HEADER, ASIDE, FORMS, MAIN, ARTICLE, IN_HEADING, ITEM, QUOTE, PARAGRAPH, PREFORMATTED, FIGURE,
 ) = (1 << n for n in range(13))  # fmt: skip
-# What the class or id of an element around it speaks of.
+# Topics of the class or id of an element around it.
 SAYS_MENU, SAYS_FOOT, SAYS_SIDE, SAYS_SHARE, SAYS_NOTICE = (1 << n for n in range(13, 18))
 NEAR_TEXT = 1 << 18  # the nearest element that says anything speaks of text alone
 PLACE_BITS = 19  # all of these; the next serve other ends
 SAYS_OTHER, SAYS_TEXT, SAYS_AUTHOR, SAYS_CONSENT = (1 << n for n in range(19, 23))
 SAYS_ANYTHING = SAYS_MENU | SAYS_FOOT | SAYS_SIDE | SAYS_SHARE | SAYS_NOTICE | SAYS_OTHER | SAYS_TEXT
-# What the scanner itself has to know of a place.
+# Places that matter to the scanner itself.
 UNSEEN, MUTE, IN_FOREIGN, IN_TEMPLATE, IN_SELECT = (1 << n for n in range(40, 45))
 NO_TEXT = UNSEEN | MUTE
 

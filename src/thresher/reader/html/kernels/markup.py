@@ -157,7 +157,8 @@ def read_attributes(source, start, end, work, known):
                 present |= 1 << number
                 work[at.VALUES + 2 * number] = value_start
                 work[at.VALUES + 2 * number + 1] = value_end
-    work[at.PRESENT] = present if place < end else 0  # a tag within which the page ends is none
+    # A tag that the end of the page cuts off has no attributes.
+    work[at.PRESENT] = present if place < end else 0
     work[at.SELF_CLOSED] = self_closed
     return place + 1
 

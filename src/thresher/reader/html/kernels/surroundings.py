@@ -137,7 +137,7 @@ def sum_up(blocks, elements, likely, out, sums, ends):
         sums[element, 1] += words * out[row, M_LINKED]
         sums[element, 2] += words * likely[row]
         sums[element, 3] += 1.0
-        # What holds the text gets the credit: mostly the element around the paragraph, partly the one around that.
+        # The element around the paragraph gets credit for the text, and the element around it gets half as much.
         holder = elements[element, at.E_PARENT] if is_inner(elements[element, at.E_PLACES]) else element
         credit = words * likely[row] * (1.0 - out[row, M_LINKED])
         sums[holder, 4] += credit
@@ -273,7 +273,7 @@ def guess(weights, out, likely):
 def measure(
     blocks: Table, elements: Table, text: Bytes, title: Bytes, weights: Floats, length: int, out: Floats
 ) -> None:
-    """Measure all blocks of a page of this length in bytes. `weights` are those of the first estimate."""
+    """Measure all blocks of a page of this length in bytes. `weights` are the weights of the first estimate."""
     likely = np.empty(len(blocks), np.float64)
     sums = np.empty((len(elements), 5), np.float64)
     ends = np.empty(len(elements), np.int64)

@@ -124,7 +124,7 @@ _ROLES = {
     "menubar": at.NAV,
     "tablist": at.NAV,
 }
-# What parts of classes and ids speak of; `#` is anything but a letter.
+# Topics of parts of classes and ids; `#` is anything but a letter.
 _SPOKEN: tuple[tuple[int, str], ...] = (
     (at.SAYS_MENU, "nav menu breadcrumb pagina pager toolbar tab# tabs# toc# skip"),
     (at.SAYS_FOOT, "foot copyright legal disclaimer colophon"),
@@ -143,7 +143,7 @@ _SPOKEN: tuple[tuple[int, str], ...] = (
     (at.SAYS_TEXT, "article content post entry story text body main blog prose markdown document"),
     (at.SAYS_AUTHOR, "byline #author#"),
 )
-# What references to C1 controls mean: the characters of windows-1252 in their place.
+# References to C1 controls stand for the characters of windows-1252 in their place.
 _WINDOWS = [ord(bytes([byte]).decode("cp1252", "ignore") or chr(byte)) for byte in range(0x80, 0xA0)]
 
 

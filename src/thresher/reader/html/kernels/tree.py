@@ -1,6 +1,6 @@
 """Kernels that follow the tree of a page without building it, by a stack of open elements.
 
-The rules are those of the HTML standard as far as they decide where text and links stand. Left out are rules
+The rules are taken from the HTML standard as far as they decide where text and links stand. Left out are rules
 that move no text: the exact place of words that stand in a table outside of its cells, and the number of
 times that <b> is reopened.
 """

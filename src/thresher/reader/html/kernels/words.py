@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from thresher.jit import BYTES, FLOATS, NUMBER, NUMBERS, SOURCE, inlined, inner, kernel
 from thresher.reader.html.kernels.text import HASH_FACTOR, HASH_SEED, find_key
 
-STEM = 7  # letters by which words are told apart, so that one word in many forms is one
+STEM = 7  # letters by which words are distinguished, so that the forms of a word count as one
 LONG = 4  # letters of words that hardly ever are function words
 FEWEST_WORDS = 60  # of which something can be said
 MOST_WORDS = 2_000  # that can be counted, or pairs of characters where these stand in for words
@@ -25,7 +25,7 @@ _HASHES = types.Array(types.uint64, 1, "C")
 
 # ── Tables ──
 
-# Kinds of characters; 0 are those that mean nothing here.
+# Kinds of characters; 0 is the kind of all others.
 _STRAIGHT, _OPENS, _CLOSES, _FIRST_MARK = 1, 2, 3, 4
 _WORD, _CHARACTER = 254, 255
 _LAST = 0x20000  # all further characters are Chinese, like this one

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from thresher.errors import DataError
-from thresher.store import durable_files
-from thresher.store.durable_files import AppendFile, adopt, numbered, replace, replacing
+from thresher.files import durable_files
+from thresher.files.durable_files import AppendFile, adopt, numbered, publish_directory, replace, replacing
 
 NAMING = re.compile(r"part-(\d{5,})\.(log|tmp)")
 
@@ -200,6 +200,27 @@ def test_the_name_of_a_new_file_is_durable_after_its_first_flush(tmp_path: Path,
         file.append(portion)
         file.flush()
     assert synced == [tmp_path]
+
+
+def test_a_published_directory_has_its_name_and_all_names_in_it_are_durable(tmp_path: Path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(durable_files, "sync_directory", synced.append)
+    built = tmp_path / "e1.tmp"
+    (built / "docs" / "cs").mkdir(parents=True)
+    publish_directory(built, tmp_path / "e1")
+    assert not built.exists()
+    assert (tmp_path / "e1" / "docs" / "cs").is_dir()
+    assert synced == [built / "docs" / "cs", built / "docs", built, tmp_path]
+
+
+def test_a_directory_is_not_published_in_place_of_another(tmp_path: Path):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "file").touch()
+    with pytest.raises(OSError, match="not empty"):
+        publish_directory(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "new").is_dir()
+    assert (tmp_path / "old" / "file").exists()
 
 
 def test_files_that_no_commit_knows_are_deleted_and_nothing_else(tmp_path: Path):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from thresher import log_files
-from thresher.log_files import LOGGER, LogFile, TextFormatter, format_in_use, log_to_files
+from thresher.files import log_files
+from thresher.files.log_files import LOGGER, LogFile, TextFormatter, format_in_use, log_to_files
 
 log = logging.getLogger("thresher.crawler.test")
 

@@ -9,7 +9,9 @@ The commit protocol of every store in this package:
 
 After a crash between any two steps, a row is there once or not at all.
 
-Files that are replaced as a whole go through `replace`, `replacing` or `Replacement`, the only code that does so.
+Files that are replaced as a whole go through `replace`, `replacing` or `Replacement`, and directories that are
+built under another name through `publish_directory`. No other code renames files or directories to publish them;
+log files are rotated, not published.
 """
 
 from __future__ import annotations
@@ -86,6 +88,23 @@ def replace(path: Path, data: bytes) -> None:
     """Write a file that takes the place of `path` as `replacing` does."""
     with replacing(path) as out:
         out.write(data)
+
+
+def sync_names(directory: Path) -> None:
+    """Make the names in a directory and in all directories below it durable."""
+    for place, _, _ in os.walk(directory, topdown=False):
+        sync_directory(Path(place))
+
+
+def publish_directory(built: Path, path: Path) -> None:
+    """Make the names in a directory durable, give it the name `path`, and make that name durable.
+
+    The content of its files must be durable already. Raise OSError and leave `built` as it is if another directory
+    that is not empty has the name.
+    """
+    sync_names(built)
+    built.rename(path)
+    sync_directory(path.parent)
 
 
 @contextlib.contextmanager
