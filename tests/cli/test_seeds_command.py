@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -120,7 +119,7 @@ def test_boilerplate_is_the_share_of_visible_text_outside_the_main_text() -> Non
     assert found.boilerplate == pytest.approx(0.75)
 
 
-def test_of_candidates_that_lead_to_one_page_one_is_good() -> None:
+def test_only_one_of_the_candidates_that_lead_to_a_page_is_good() -> None:
     duplicates = [appraised(page(20 * SENTENCE), url=url) for url in ("http://a.cz/", "http://www.a.cz/")]
     first, second = rank(duplicates)
     assert first.good and not second.good
@@ -211,12 +210,11 @@ def test_seeds_end_at_once_if_no_candidate_can_be_reached() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nothing listens on this port, so connections are refused
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        began = time.monotonic()
         done = run(
             "seeds", "http://a.cz/", "http://b.cz/1", "http://b.cz/2", "--lang", "cs", "--connect-to", address
         )
-    assert time.monotonic() - began < 30, "the second try of a host would come after 30 s"
     assert done.returncode == FAULT
+    # Each candidate would have a result and a reason of its own, had the command waited for second tries.
     assert "none of 3 candidates could be reached" in done.stderr
 
 

@@ -196,7 +196,7 @@ def test_an_archive_may_come_through_a_pipe(tmp_path: Path) -> None:
     assert "was imported before" in again.stderr
 
 
-def test_a_directory_of_archives_is_refused_with_the_cure(tmp_path: Path) -> None:
+def test_a_directory_of_archives_is_refused_with_the_fix(tmp_path: Path) -> None:
     (tmp_path / "warcs").mkdir()
     done = run_import("corpus", "warcs", "--format", "warc", "--lang", "en", cwd=tmp_path)
     assert done.returncode == 2

@@ -141,9 +141,7 @@ def test_the_command_line_asks_for_cycles_and_shows_them(tmp_path: Path, small: 
 @pytest.mark.parametrize(
     "terms", [{"count": 3}, {"domain_pages": 3}, {"selection": True}, {"pages": -1}, {"pages": 1, "seeds": 0}]
 )
-def test_terms_that_cannot_be_used_are_refused_with_the_cure(
-    tmp_path: Path, terms: dict[str, object]
-) -> None:
+def test_terms_that_cannot_be_used_are_refused_with_the_fix(tmp_path: Path, terms: dict[str, object]) -> None:
     with pytest.raises(
         UsageError, match=r"cycles\.\w+ (= .*--cycle-pages 2500|must be .*for example \w+ = )"
     ):

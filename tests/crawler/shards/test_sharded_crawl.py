@@ -255,7 +255,7 @@ def test_no_page_is_lost_or_duplicated_when_processes_die_or_sleep(tmp_path: Pat
 
 
 @pytest.mark.timeout(120)
-def test_budgets_and_stopping_are_those_of_the_whole_crawl(tmp_path: Path, place: Place) -> None:
+def test_budgets_and_stopping_apply_to_the_whole_crawl(tmp_path: Path, place: Place) -> None:
     directory = tmp_path / "corpus"
     directory.mkdir()
     (directory / "corpus.toml").write_text(dump(config(polite={"delay": 0.0})))

@@ -74,7 +74,7 @@ LETTER = "Milá babičko,\nžluťoučký kůň je už zdráv.\nA píšu Ti, že 
         ("Ещё не конец.\n".encode("utf-16-be") * 100, "seems to be in UTF-16BE"),
     ],
 )
-def test_a_file_in_another_encoding_is_refused_with_the_cure(data: bytes, message: str) -> None:
+def test_a_file_in_another_encoding_is_refused_with_the_fix(data: bytes, message: str) -> None:
     for name in ("a.txt", "a.vert"):
         with pytest.raises(ImportFileError, match=rf"^{name} {message}"):
             brought(data, name)
@@ -195,7 +195,7 @@ def test_the_column_of_the_text_can_be_named() -> None:
         ('{"text": "\\ud800"}', "line 2 is not a JSON object"),
     ],
 )
-def test_a_bad_line_of_json_is_named_with_the_cure(line: str, message: str) -> None:
+def test_a_bad_line_of_json_is_named_with_the_fix(line: str, message: str) -> None:
     with pytest.raises(ImportFileError, match=message):
         brought('{"text": "fine"}\n' + line + "\n", "a.jsonl")
 
@@ -268,7 +268,7 @@ def test_many_rows_in_many_groups_keep_their_order() -> None:
         (table({"text": [1]}), r"column 'text' is int64, not text.*--text-column"),
     ],
 )
-def test_a_table_that_cannot_be_used_is_named_with_the_cure(data: bytes, message: str) -> None:
+def test_a_table_that_cannot_be_used_is_named_with_the_fix(data: bytes, message: str) -> None:
     with pytest.raises(ImportFileError, match=message):
         brought(data, "a.parquet")
 

@@ -124,7 +124,7 @@ def test_bands_find_documents_as_similar_as_the_threshold(threshold: float) -> N
     assert 1 - (1 - threshold**cut.height) ** cut.many >= MIN_RECALL
 
 
-def test_settings_and_files_that_cannot_be_used_are_refused_with_the_cure(tmp_path: Path) -> None:
+def test_settings_and_files_that_cannot_be_used_are_refused_with_the_fix(tmp_path: Path) -> None:
     with pytest.raises(
         DedupFileError, match=r"threshold must be above 0 and at most 1, got 1\.2; try threshold = 0\.8"
     ):

@@ -107,7 +107,7 @@ DOCUMENTS = st.lists(st.lists(PARAGRAPHS, max_size=4), max_size=25)
     memory=st.sampled_from([1 << 12, 20_000, 1 << 20]),
     shard_paragraphs=st.integers(1, 30),
 )
-def test_the_dropped_paragraphs_are_those_of_a_plain_loop_over_a_set(
+def test_the_dropped_paragraphs_match_a_plain_loop_over_a_set(
     documents: list[list[str]], share: float, memory: int, shard_paragraphs: int
 ) -> None:
     found = list(drop(documents, share=share, memory=memory, shard_paragraphs=shard_paragraphs))
@@ -222,7 +222,7 @@ def test_losses_of_a_shard_are_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_settings_out_of_range_are_refused_with_the_cure(tmp_path: Path) -> None:
+def test_settings_out_of_range_are_refused_with_the_fix(tmp_path: Path) -> None:
     with pytest.raises(
         DedupFileError, match="memory must be at least 4096 bytes, got 12; try memory = 1073741824"
     ):

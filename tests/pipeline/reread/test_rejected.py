@@ -177,7 +177,7 @@ def test_outcomes_in_an_open_segment_count(strict: Path, tmp_path: Path) -> None
     assert rows(processed(strict), OF_PAGES) == expected
 
 
-def test_a_missing_state_is_named_with_the_cure(strict: Path) -> None:
+def test_a_missing_state_is_named_with_the_fix(strict: Path) -> None:
     configure(strict, JudgeSettings(), rejected=True)
     shutil.rmtree(strict / "state")
     with pytest.raises(

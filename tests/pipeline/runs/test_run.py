@@ -425,7 +425,7 @@ def test_commands_report_a_missing_corpus(tmp_path: Path, line: list[str]) -> No
     assert (code, "nowhere does not exist" in err) == (1, True)
 
 
-def test_a_poisoned_run_ends_with_a_fault_and_the_cure(corpus: Path) -> None:
+def test_a_poisoned_run_ends_with_a_fault_and_the_fix(corpus: Path) -> None:
     recipe(corpus, {"step": "support.batch_steps:poison", "word": "five", "cured": str(corpus / "cured")})
     code, _, err = command("process", corpus, "--processes", 1)
     assert code == 1

@@ -242,7 +242,7 @@ def test_a_menu_does_not_get_better_by_repetition() -> None:
     assert badness(menu * 30, known("cs")) > 20
 
 
-def test_of_a_long_text_all_parts_count() -> None:
+def test_all_parts_of_a_long_text_count() -> None:
     czech = known("cs")
     good, bad = running("cs", 10_000), word_list("cs", 10_000)
     assert badness(good, czech) < badness(bad[:20_000] + good, czech) < badness(bad, czech)

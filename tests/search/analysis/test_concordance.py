@@ -105,7 +105,7 @@ def test_a_page_asks_for_no_more_hits_than_it_takes(corpus: Corpus, monkeypatch:
     assert placeless(page) == lines(corpus)[5:10]
 
 
-def test_a_page_says_what_it_is_a_part_of(corpus: Corpus) -> None:
+def test_a_page_states_the_size_of_the_whole_result(corpus: Corpus) -> None:
     total = len(corpus.hits(QUERY))
     search = corpus.index.search(QUERY)
     assert kwic(corpus.index, search, size=None).is_whole

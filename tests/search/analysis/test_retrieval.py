@@ -114,7 +114,7 @@ def test_documents_in_the_order_asked_for_are_looked_at_from_the_first_on(
     assert [number for number, _ in looked_at] == sorted(number for number, _ in looked_at)
 
 
-def test_of_equals_the_first_in_the_corpus_is_the_best(
+def test_the_first_of_equal_documents_in_the_corpus_ranks_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retrieval, "BLOCK", 2)

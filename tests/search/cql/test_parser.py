@@ -185,7 +185,7 @@ def test_tokens_can_be_met() -> None:
         ('"a" § "b"', 4, "unexpected '§'"),
     ],
 )
-def test_an_error_points_at_the_place_and_says_what_was_expected(query: str, place: int, says: str) -> None:
+def test_an_error_points_at_the_place_and_gives_the_reason(query: str, place: int, says: str) -> None:
     with pytest.raises(CqlError) as caught:
         parse(query)
     assert (caught.value.place, says in caught.value.message) == (place, True)

@@ -139,7 +139,7 @@ def test_an_expression_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPat
 
 
 @given(st.lists(WORDS, max_size=40), expressions, st.sampled_from(["", "c", "d", "cd"]), st.data())
-def test_of_some_values_all_are_found_that_match(
+def test_all_matching_values_among_the_candidates_are_found(
     words: list[str], expression: str, flags: str, data: st.DataObject
 ) -> None:
     lexicon = build(sorted(set(words)))

@@ -163,7 +163,7 @@ def test_a_worn_segment_is_cleaned(tmp_path: Path) -> None:
     assert Index(tmp_path).search('"x"').count() == 7
 
 
-def test_readers_keep_what_they_opened(tmp_path: Path) -> None:
+def test_readers_keep_the_segments_that_they_opened(tmp_path: Path) -> None:
     index.build(tmp_path, [a_document(1, "a"), a_document(2, "b")])
     before = Index(tmp_path)
     index.build(tmp_path, [a_document(3, "c")])
