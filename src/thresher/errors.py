@@ -40,7 +40,7 @@ class NoCorpusError(DataError):
 
 
 class CrawlError(ThresherError):
-    """A crawl cannot go on. Everything reported before is durable."""
+    """A crawl cannot continue. Everything committed before is durable."""
 
 
 class EngineError(ThresherError):

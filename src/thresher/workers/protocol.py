@@ -106,7 +106,7 @@ def perform(number: int, call: Call, copy: Callable[[str], object] = lambda _: N
     with _captured(copy) as log:
         try:
             result = function_at(call.function)(**call.arguments)
-        except Exception as error:  # the edge: the caller gets the fault, and other calls go on
+        except Exception as error:  # the edge: the caller gets the fault, and other calls continue
             fault = f"{type(error).__name__}: {error}".strip().splitlines()[0]
             is_transient = _is_transient(error)
             log.write(traceback.format_exc())

@@ -94,8 +94,8 @@ def seeds(
     elif tld or per_host is not None or max_seeds is not None or visit:
         raise UsageError("--tld, --per-host, --max-seeds and --visit need files of an index of Common Crawl")
     given = gather(files)
-    for complaint in given.complaints:
-        say(complaint)
+    for remark in given.complaints:
+        say(remark)
     warn_about(connect_to)
     terms = VisitSettings(lang, contact, delay, connections, connect_to)
     with counting(len(given.urls), "candidates") as progress:
