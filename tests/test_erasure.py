@@ -61,7 +61,7 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A crawl in many small files, stopped with a queue; two imports; an index."""
+    """Return a crawl in many small files, stopped with a queue; two imports; an index."""
     directory = tmp_path_factory.mktemp("corpora") / "corpus"
     settings = {**SETTINGS, "store": STORE, "judge": JUDGE, "budget": {"max_pages": 40}}
     with serve(WEB) as server:

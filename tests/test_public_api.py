@@ -61,7 +61,7 @@ def web() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def made(web: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus of the toy web with an index."""
+    """Return a corpus of the toy web with an index."""
     directory = tmp_path_factory.mktemp("api") / "czech"
     corpus = thresher.crawl(
         directory, "cs", SEEDS, max_pages=40, connect_to=web, progress=False, settings=FAST

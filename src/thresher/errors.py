@@ -14,7 +14,7 @@ class ThresherError(Exception):
 
 
 class ThresherWarning(UserWarning):
-    """A remark about a result that is correct but may not be what the user expects."""
+    """A remark about a result that is correct but may surprise the user."""
 
 
 class UsageError(ThresherError):

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 # A regular expression takes a fifth of the time of a parser, and kernels look for their sources whenever a process
-# starts. It finds imports at the top level; with leading blanks also those in functions and `if TYPE_CHECKING:`.
+# starts. It finds imports at the top level; with leading blanks also imports in functions and `if TYPE_CHECKING:`.
 _LIST = r"\((?:[^)#]|#[^\n]*)*\)"
 _STATEMENT = rf"from[ \t]+([\w.]+)[ \t]+import[ \t]+({_LIST}|[^\n]*)|import[ \t]+([^\n]*)"
 _TOP_LEVEL = re.compile(f"^(?:{_STATEMENT})", re.M)

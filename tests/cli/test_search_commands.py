@@ -1,4 +1,4 @@
-"""Commands that query a corpus: results for people, for machines and in files; mistakes with their cure."""
+"""Commands that query a corpus: results for people, for machines and in files; mistakes with their fix."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ sleeps\tVVZ\tsleep
 
 @pytest.fixture
 def imported(tmp_path: Path) -> Path:
-    """A corpus of two imported documents, indexed in their order."""
+    """Return a corpus of two imported documents, indexed in their order."""
     (tmp_path / "small.vert").write_text(VERTICAL)
     directory = tmp_path / "corpus"
     import_files(directory, [tmp_path / "small.vert"], language="en")

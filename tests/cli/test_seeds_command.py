@@ -151,7 +151,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def candidates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Front pages of every language, and pages of every kind."""
+    """Return front pages of every language, and pages of every kind."""
     urls = [*all_seeds(WEB), *(url for url, _ in list(reachable(WEB, all_seeds(WEB)))[20::8])]
     path = tmp_path_factory.mktemp("candidates") / "candidates.txt"
     path.write_text("\n".join(dict.fromkeys(url for url in urls if not url.endswith("/robots.txt"))))
@@ -250,7 +250,7 @@ def test_a_sample_of_more_pages_than_there_are_ends_with_all_of_them(server: Ser
     there = {key(url) for url, known in pages if known.status == 200 and known.language}
     sampled = {key(row.url) for row in taken.rows}
     assert sampled <= there
-    assert len(sampled) > 0.9 * len(there)  # but for those that only feeds and sitemaps name
+    assert len(sampled) > 0.9 * len(there)  # except for pages that only feeds and sitemaps name
 
 
 def test_visits_before_an_interruption_are_not_lost(server: Server, candidates: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_crawl_that_is_just_starting_is_stopped_with_one_message(
 ) -> None:
     corpus = prepare(tmp_path / "corpus", shards)
     with running("crawl", corpus, "--connect-to", server.connect_to) as process:
-        time.sleep(seconds)  # how far it has come must not matter
+        time.sleep(seconds)  # at any point of its start
         os.killpg(process.pid, signal.SIGINT)
         errors = wait_for_end(process)
     assert "Traceback" not in errors

@@ -96,7 +96,7 @@ def test_no_host_is_both_among_the_best_and_among_the_worst() -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small crawl of long host names."""
+    """Return a small crawl of long host names."""
     directory = tmp_path_factory.mktemp("tables") / "corpus"
     web = ToyWeb.calm(hosts=8, text="sentences", languages=("cs", "en", "de"), hosted=1.0)
     with serve(web) as server:

@@ -1,4 +1,4 @@
-"""The status of a crawl: what free connections are waiting for."""
+"""The status of a crawl: reasons for which free connections wait."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def words_of(line: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory in which both sessions run, with the corpus that `make demo` makes."""
+    """Return the directory in which both sessions run, with the corpus that `make demo` makes."""
     directory = tmp_path_factory.mktemp("readme")
     demo = [sys.executable, "-m", "thresher.cli", "demo", "demo-corpus"]
     subprocess.run(demo, cwd=directory, check=True, capture_output=True)
@@ -57,7 +57,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def printed(place: Path) -> list[str]:
-    """What each command of the console session prints."""
+    """Return the output of each command of the console session."""
     found = []
     for command, _ in commands():
         assert command[0] == "thresher"

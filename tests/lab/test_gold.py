@@ -33,7 +33,7 @@ STORY = [
 def write_set(
     folder: Path, pages: dict[str, tuple[str, str]], known: list[dict[str, str]] | None = None
 ) -> Path:
-    """A set as its users would make it: {id: (page, text)}."""
+    """Write a set as its users would: {id: (page, text)}."""
     for part in ("html", "gold"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     for id, (page, text) in pages.items():
@@ -385,7 +385,7 @@ def test_whole_blocks_of_distinct_words_are_always_found(order: list[int], is_te
 
 @pytest.fixture(scope="module")
 def pages() -> list[GoldPage]:
-    """Three sets made by other people; the tests that need them are skipped where they are not."""
+    """Return three sets of other projects; skip the test if they are missing."""
     folder = Path(os.environ.get("THRESHER_GOLD", ROOT.parent / "shared" / "gold"))
     if not folder.is_dir():
         pytest.skip(f"no gold in {folder}; set THRESHER_GOLD")

@@ -83,7 +83,7 @@ def test_any_url_has_an_answer_and_a_truth(path: str, name: str) -> None:
     assert truth(WEB, url).reason
 
 
-# The oracle says what is served.
+# The oracle describes the served pages.
 
 
 def test_every_paragraph_stands_in_the_page_in_its_true_charset(walked: Walk) -> None:
@@ -165,7 +165,7 @@ def test_pages_that_robots_txt_forbids_are_neither_good_nor_walked(walked: Walk)
 
 
 def allowed(robots: str, path: str) -> bool:
-    """The longest rule of the group for everyone decides."""
+    """Return whether the longest matching rule of the group for all crawlers allows a path."""
     rules = re.findall(r"^(Allow|Disallow): (\S+)$", robots.partition("User-agent: *")[2], re.MULTILINE)
     matching = [
         (len(rule), name) for name, rule in rules if re.match(re.escape(rule).replace(r"\*", ".*"), path)

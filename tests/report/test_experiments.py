@@ -471,9 +471,8 @@ def test_a_picture_in_a_missing_directory_is_refused_at_once(corpus: Path, tmp_p
 
 @pytest.mark.parametrize("name", ["thresholds", "domains"])
 def test_experiments_without_links_need_only_tables(linkless: Path, name: str) -> None:
-    experiment = EXPERIMENTS[name]
-    result = experiment.run(gather(linkless))
-    assert ElementTree.fromstring(experiment.picture(result)).tag.endswith("svg")
+    picture = EXPERIMENTS[name].picture(EXPERIMENTS[name].run(gather(linkless)))
+    assert ElementTree.fromstring(picture).tag.endswith("svg")
 
 
 def test_results_are_synced_before_they_replace_older_ones(

@@ -1,4 +1,4 @@
-"""Answers are those of CQP: its counts, every span, its targets and frequency lists."""
+"""Results match CQP: counts, every span, targets and frequency lists."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_targets_match_cqp(suite: Path, index: Index) -> None:
 
 
 def place(written: str) -> str:
-    """A place of a match, as CQP writes it, in our words."""
+    """Return Thresher's name for a place of a match in CQP."""
     anchor, attribute = written.split()
     return f"{attribute}@{anchor}"
 

@@ -89,7 +89,7 @@ def crawl(tmp_path: Path) -> Crawl:
 
 @pytest.fixture
 def corpus(crawl: Crawl) -> CorpusFiles:
-    """Five documents in Parquet and three in the open stream."""
+    """Return five documents in Parquet and three in the open stream."""
     crawl.add(5)
     crawl.seal()
     crawl.add(3)
@@ -330,7 +330,7 @@ def test_a_file_that_may_not_be_read_is_named(corpus: CorpusFiles):
     file = corpus.directory / "docs" / "docs-00002.arrows"
     file.chmod(0)
     me = os.geteuid()
-    if me == 0:  # root may read everything: for a while we are somebody else
+    if me == 0:  # Root may read everything, so another user is assumed for a while.
         for directory in (file.parent, *corpus.directory.parents[: len(corpus.directory.parents) - 2]):
             directory.chmod(0o755)
         corpus.directory.chmod(0o755)

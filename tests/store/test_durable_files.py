@@ -1,4 +1,4 @@
-"""Append-only files: durable in whole portions, cut back to what was committed."""
+"""Append-only files: durable in whole portions, cut back to the committed length."""
 
 import errno
 import os
@@ -170,7 +170,7 @@ def test_bytes_that_a_failed_sync_may_have_lost_are_written_again(tmp_path: Path
     disk.sync_fails = True
     with pytest.raises(OSError, match="Input/output"):
         file.flush()
-    # The kernel may drop unsynced pages: whatever it kept, the next flush must not build on it.
+    # The kernel may drop unsynced pages, so the next flush must not build on any of them.
     (tmp_path / "a").write_bytes(b"")
     disk.sync_fails = False
     file.flush()

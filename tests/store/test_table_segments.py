@@ -48,7 +48,7 @@ def names(directory: Path) -> list[str]:
 
 
 def filled(directory: Path, *portions: range) -> TableSegments:
-    """A table with one flush for each portion of numbers."""
+    """Return a table with one flush for each portion of numbers."""
     table = small(directory)
     for portion in portions:
         for n in portion:

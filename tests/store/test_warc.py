@@ -168,7 +168,7 @@ def test_a_gzip_body_is_unpacked_by_other_readers(tmp_path: Path):
 
 
 def test_warcio_check_passes_bodies_with_wrong_headers(tmp_path: Path):
-    # Not "br": warcio 1.8 stumbles over the brotli package itself, whatever the body.
+    # Not "br": warcio 1.8 fails in the brotli package itself, for any body.
     claims = [
         HEAD + b"Content-Encoding: %s\r\n" % coding for coding in (b"gzip", b"deflate", b"zstd", b"x, gzip")
     ]

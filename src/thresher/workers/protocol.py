@@ -53,7 +53,7 @@ class CallResult(Struct, frozen=True):
 
     number: int  # of the call, in the order in which calls were handed over
     result: Any = None
-    fault: str = ""  # what went wrong, in one line; empty: nothing
+    fault: str = ""  # the fault in one line; empty if there was none
     log: str = ""  # its standard output and error, and the traceback of a fault
     seconds: float = 0.0
     cpu_seconds: float = 0.0

@@ -125,7 +125,12 @@ class _Walk:
             return -1  # Too many redirects; another link may lead there.
         name = key.partition("/")[0]
         spot = locate(self._web, url)
-        if spot is None or forbidden(spot) or not self._scope.admits(url, None) or not self._bears(name, spot):
+        if (
+            spot is None
+            or forbidden(spot)
+            or not self._scope.admits(url, None)
+            or not self._bears(name, spot)
+        ):
             self.numbers[key] = -1
             return -1
         number = self.numbers[key] = len(self.urls)

@@ -58,7 +58,7 @@ def run(directory: Path, server: Server, seeds: list[str], **sections: dict[str,
 
 
 def rows_of_cycles(directory: Path) -> list[tuple[int, dict[str, Any]]]:
-    """What was fetched, in order, each with the number of its cycle."""
+    """Return the fetched URLs in order, each with the number of its cycle."""
     corpus = thresher.open(directory)
     fetched = [row for row in corpus.outcomes().to_pylist() if row["status"]]
     cycles = corpus.stats()["cycles"]
@@ -226,7 +226,7 @@ def test_good_places_are_blocks_below_a_bound_on_pages_up_to_one(
     assert good_places(badness, [0.1, 0.5, 0.49, 1.0], 10.0, 0.5).tolist() == places
 
 
-# how old a page may be
+# highest age of a page
 
 NOW = 1_750_000_000.0  # June 2025
 

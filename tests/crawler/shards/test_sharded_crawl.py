@@ -70,18 +70,18 @@ def config(**sections: dict[str, Any]) -> Config:
 
 
 class Place(Protocol):
-    """Where shards run."""
+    """Processes and networks in which shards run."""
 
     engine: str
 
     def kill_node_of(self, process: int) -> None:
-        """All that runs on the machine of a process ends."""
+        """Kill all processes on the machine of a process."""
 
     def pause_node_of(self, process: int) -> list[int]:
         """Suspend all processes on the machine of a process; return them."""
 
     def start_again(self) -> None:
-        """Everything was killed."""
+        """Prepare for a new start after all processes were killed."""
 
 
 class Here:

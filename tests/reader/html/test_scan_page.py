@@ -1,4 +1,4 @@
-"""The scan of a page finds what a real HTML parser finds, and its kernels are compiled once."""
+"""The scan of a page agrees with a real HTML parser, and its kernels are compiled once."""
 
 from __future__ import annotations
 

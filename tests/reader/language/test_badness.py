@@ -45,7 +45,7 @@ SPACED = [
 ]
 BY_CHARACTER = ["zh", "ja", "ko"]
 ONE_LANGUAGE = [{"hr", "bs", "sr"}]  # they share their function words
-# Close relatives, whose lists of words contain some of each other's.
+# Closely related languages with common words in their lists.
 NEAREST = [{"no", "nn"}, {"no", "da"}, {"id", "ms"}]
 FILLER = "zzyx"  # a word of no language
 

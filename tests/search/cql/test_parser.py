@@ -1,4 +1,4 @@
-"""Queries in CQL become trees, and what cannot be read is pointed at."""
+"""Queries in CQL become trees, and errors point at their place."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from thresher.search.cql.parser import parse
 
 
 def find(query: str) -> FindQuery:
-    """The only search of a query, for a pattern."""
+    """Return the only search of a query, for a pattern."""
     (statement,) = parse(query)
     assert isinstance(statement.search, FindQuery)
     return statement.search
@@ -216,7 +216,7 @@ def test_any_text_is_a_query_or_an_error_with_a_place(query: str) -> None:
         assert 0 <= error.place <= len(query)
 
 
-# Trees as a user would write them: what was written must be read as it was meant.
+# Random trees are written as a user would write them; parsing has to restore them.
 
 NAMES = st.sampled_from(["word", "lemma", "pos", "a", "within_", "x-y"])
 texts = st.builds(

@@ -28,7 +28,7 @@ def values(lexicon: Lexicon, numbers: np.ndarray) -> list[str]:
 
 
 def whole(values: list[str], expression: str) -> list[str]:
-    """Values that an expression matches as a whole, asked one by one; letters and digits are of all scripts."""
+    """Return the values that an expression matches as a whole; letters and digits are of all scripts."""
     meant = expression.replace("[[:alpha:]]", r"\p{L}").replace(r"\d", r"\p{Nd}")
     matched = pc.match_substring_regex(pa.array(values, pa.string()), rf"\A(?:{meant})\z").to_pylist()
     return [value for value, is_match in zip(values, matched, strict=True) if is_match]

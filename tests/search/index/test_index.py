@@ -1,4 +1,4 @@
-"""An index holds what was put into it, in any way, also after crashes."""
+"""An index holds all documents that were added in any way, also after crashes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEW = settings(max_examples=30)
 
 
 def words(segment: Segment) -> list[str]:
-    """All tokens of a segment."""
+    """Return all tokens of a segment."""
     values = texts(segment.attributes["word"].lexicon.values)
     numbers = segment.attributes["word"].values[unpack(segment.column, 0, segment.size)]
     return [values[number] for number in numbers.tolist()]
@@ -228,7 +228,7 @@ def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
     for steps in range(0, 1000, STRIDE):
         killed = is_killed(KILLED, tmp_path, steps)
         if (tmp_path / FOLDER / "manifest.json").exists():
-            # Whatever is there can be opened and searched, and no document is there twice.
+            # Any state on disk can be opened and searched, and has no document twice.
             now = Index(tmp_path)
             assert now.search('"x"').count() == now.documents <= 12
         if not killed:

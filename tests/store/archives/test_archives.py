@@ -201,7 +201,7 @@ def test_arc_files_are_read_in_both_versions(pack) -> None:
     ]
 
 
-# what is in them
+# contents
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def status(directory: Directory, *, json: AsJson = False) -> None:
 
 
 def _is_running(directory: Path) -> bool:
-    """Return whether a crawl is writing the corpus; nobody waits for anything after its end."""
+    """Return whether a crawl is writing the corpus; after its end, no host is waited for."""
     from thresher.store.durable_files import is_locked
 
     try:

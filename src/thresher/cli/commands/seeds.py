@@ -167,7 +167,7 @@ def _write_unvisited(chosen: RankedSeeds, output: Path | None, *, as_json: bool)
 
 
 def _tables(seeds: Sequence[SeedRanking]) -> Iterator[FigureTable]:
-    """Candidates for people: the pages with their figures, then those that could not be visited."""
+    """Return tables of the visited candidates with their measures, then of the failures."""
     from thresher.cli.views.tables import FigureTable
 
     pages = FigureTable((*FIGURES, "languages", "verdict", "seed"), text=("languages", "verdict", "seed"))

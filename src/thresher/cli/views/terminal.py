@@ -29,13 +29,13 @@ __all__ = [
     "amount",
     "counted",
     "explanation",
-    "status_tables",
     "harmless",
     "harvests",
     "host_table",
     "line",
     "progress",
     "span",
+    "status_tables",
 ]
 
 SHOWN_CYCLES = 10
