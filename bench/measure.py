@@ -64,12 +64,12 @@ def run(
     look: Callable[[], None] = lambda: None,
 ) -> Usage:
     """Run a contender to its end; `look` is called every tenth of a second meanwhile."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         started = time.perf_counter()
         child = subprocess.Popen(
             [str(part) for part in command],
             stdout=out,
-            stderr=complaints,
+            stderr=errors,
             cwd=ROOT,
             env={**os.environ, **(environment or {})},
         )
@@ -93,8 +93,8 @@ def run(
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         if child.returncode not in accept:
-            complaints.seek(0)
-            said = complaints.read().decode("utf-8", "replace")[-SHOWN_ERROR:]
+            errors.seek(0)
+            said = errors.read().decode("utf-8", "replace")[-SHOWN_ERROR:]
             raise Failed(f"{' '.join(map(str, command))}: exit code {child.returncode}\n{said}")
         # The system counts only processes that their parents have waited for. The fork server does not wait for its
         # readers, so their time is the one that was seen, a tenth of a second at most before their end.

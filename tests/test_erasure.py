@@ -61,7 +61,7 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A crawl in many small files, stopped with a queue; two imports; an index."""
+    """Return a crawl in many small files, stopped with a queue; two imports; an index."""
     directory = tmp_path_factory.mktemp("corpora") / "corpus"
     settings = {**SETTINGS, "store": STORE, "judge": JUDGE, "budget": {"max_pages": 40}}
     with serve(WEB) as server:
@@ -242,7 +242,7 @@ def test_imports_refuse_forgotten_documents(corpus: Path) -> None:
     assert sum(file.rows for file in files(corpus)) == before
 
 
-def test_an_input_whose_documents_are_all_forgotten_is_skipped_again(corpus: Path, original: Path) -> None:
+def test_an_input_is_skipped_again_once_all_its_documents_are_erased(corpus: Path, original: Path) -> None:
     forget(corpus, erasure_request(domains=["old.cz"]))
     assert [(file.rows, file.gaps) for file in files(corpus)] == [(4, ()), (0, (0, 1, 2))]
     assert import_files(corpus, [original.parent / "old.vert"]).skipped == ("old.vert",)
@@ -276,7 +276,7 @@ def test_a_corpus_in_use_is_left_alone(corpus: Path) -> None:
     assert not (corpus / FILE).exists()
 
 
-def test_a_corpus_whose_state_is_lost_is_left_alone(corpus: Path) -> None:
+def test_a_corpus_with_a_lost_state_is_left_alone(corpus: Path) -> None:
     shutil.rmtree(corpus / "state")
     with pytest.raises(DataError, match="its state is gone"):
         forget(corpus, erasure_request(hosts=["a.cz"]))

@@ -6,8 +6,9 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pytest
 
@@ -19,21 +20,33 @@ PACKAGES = ("thresher", "thresher_lab")
 MAX_MODULES = 16  # of a directory, __init__.py counted
 MAX_MODULE_LINES = 450
 MAX_TEST_LINES = 500
-DOCUMENTED_FUNCTIONS = 1_910  # public ones with a docstring, as of the last count; raise it now and then
 
-# Words of riddles rather than of contracts, and how many of them 1,000 words of docstrings may hold.
+# Words that make riddles of contracts, and the number of them that 1,000 words of prose may hold.
 AVOIDED = frozenset(
     ["what", "who", "whose", "whoever", "whatever", "somebody", "nobody", "told", "anew", "those"]
 )
-MAX_AVOIDED_PER_1000 = 5
+MAX_AVOIDED_PER_1000 = {"thresher/reader": 5, "all of src": 2}  # the reader is still to be revised
+MAX_AVOIDED_PER_1000_ELSEWHERE = 3
 QUESTIONS = frozenset(["what", "who", "where", "whether", "how"])
+# Comments that begin with a question word, in packages that are still to be revised.
+QUESTIONING_COMMENTS = {"thresher/crawler": 2, "thresher/reader": 33}
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+Kind = Literal["docstring", "comment", "remark", "message", "name"]
+
+# Strings and comments in the order of the source. This takes a tenth of the time of a tokenizer.
+PROSE = re.compile(
+    r'''(?P<long>"""(?:[^"\\]|\\.|"(?!""))*""")'''
+    r"""|(?P<short>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
+    r"|(?P<comment>#[^\n]*)|def (?P<name>test_\w+)",
+    re.DOTALL,
+)
 
 
-class Docstring(NamedTuple):
-    """A docstring and the place of its definition."""
+class Prose(NamedTuple):
+    """A text for readers of the source or users of the program, and its place."""
 
+    kind: Kind  # a remark stands behind code, a comment on a line of its own
     place: str
     words: list[str]
 
@@ -43,19 +56,60 @@ def modules() -> list[Path]:
 
 
 TREES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in modules()}
+OTHERS = [
+    path.relative_to(ROOT) for folder in ("tests", "bench") for path in sorted((ROOT / folder).rglob("*.py"))
+]
 
 
 def room(path: Path) -> str:
     """Return the top-level package of a module; modules of `thresher` itself are one, too."""
-    package, *inner = path.relative_to("src").parts
+    top, *inner = path.parts
+    if top != "src":
+        return top
+    package, *inner = inner
     return f"{package}/{inner[0]}" if package == "thresher" and len(inner) > 1 else package
 
 
-def docstrings(path: Path) -> Iterator[Docstring]:
-    for node in ast.walk(TREES[path]):
-        if isinstance(node, ast.Module | Definition) and (text := ast.get_docstring(node)):
-            line = 1 if isinstance(node, ast.Module) else node.lineno
-            yield Docstring(f"{path}:{line}", re.findall(r"[a-z']+", text.lower()))
+@cache
+def prose(path: Path) -> list[Prose]:
+    """Return docstrings and comments of a module, messages in `src`, and names of tests."""
+    return list(_prose(path, (ROOT / path).read_text(encoding="utf-8")))
+
+
+def _prose(path: Path, source: str) -> Iterator[Prose]:
+    block, block_end = "", -1  # comment lines that follow each other, and the line after them
+    line = end = 0
+    for match in PROSE.finditer(source):
+        line += source.count("\n", end, match.start())
+        end = match.start()
+        begin = source.rfind("\n", 0, end) + 1
+        is_alone = not source[begin:end].strip()
+        kind, text = match.lastgroup, match[0]
+        if block and (kind != "comment" or not is_alone or line != block_end):
+            yield _text("comment", path, block_end, block)
+            block = ""
+        if kind == "comment" and is_alone:
+            block, block_end = f"{block} {text}", line + 1
+        elif kind == "comment":
+            yield _text("remark", path, line + 1, text)
+        elif kind == "name":
+            yield _text("name", path, line + 1, match["name"].replace("_", " "))
+        elif kind == "long" and is_alone and _follows_a_heading(source, begin):
+            yield _text("docstring", path, line + 1, text)
+        elif " " in text and path.parts[0] == "src":
+            yield _text("message", path, line + 1, re.sub(r"\{[^{}]*\}", "", text))
+    if block:
+        yield _text("comment", path, block_end, block)
+
+
+def _follows_a_heading(source: str, begin: int) -> bool:
+    """Return whether a line is the first, or the first below `class …:` or `def …:`."""
+    previous = source[:begin].rstrip().rpartition("\n")[2].partition("  #")[0]
+    return previous.endswith(":") or not previous
+
+
+def _text(kind: Kind, path: Path, line: int, text: str) -> Prose:
+    return Prose(kind, f"{path}:{line}", re.findall(r"[a-z']+", text.lower()))
 
 
 def public_definitions(node: ast.Module | ast.ClassDef) -> Iterator[Definition]:
@@ -78,35 +132,53 @@ def test_a_public_class_name_stands_for_one_thing() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(f"{path}:{node.lineno}")
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    assert {name: each for name, each in places.items() if len(each) > 1} == {}
 
 
-def test_documented_public_functions_do_not_become_fewer() -> None:
-    documented = [
-        node
-        for tree in TREES.values()
+def test_every_public_function_has_a_docstring() -> None:
+    bare = [
+        f"{path}:{node.lineno}"
+        for path, tree in TREES.items()
         for node in public_definitions(tree)
-        if not isinstance(node, ast.ClassDef) and ast.get_docstring(node)
+        if not isinstance(node, ast.ClassDef) and not ast.get_docstring(node)
     ]
-    assert len(documented) >= DOCUMENTED_FUNCTIONS, (
-        f"{len(documented)} public functions have a docstring, {DOCUMENTED_FUNCTIONS} had one; "
-        "write docstrings, or lower DOCUMENTED_FUNCTIONS if functions were removed"
-    )
+    assert bare == []
 
 
-@pytest.mark.parametrize("name", [*sorted({room(path) for path in TREES}), "the whole"])
-def test_docstrings_state_contracts_and_ask_no_riddles(name: str) -> None:
-    found = [each for path in TREES if name in (room(path), "the whole") for each in docstrings(path)]
-    avoided = [(each.place, word) for each in found for word in each.words if word in AVOIDED]
-    count = sum(len(each.words) for each in found)
-    assert len(avoided) <= max(1, MAX_AVOIDED_PER_1000 * count / 1000), (
+@pytest.mark.parametrize("name", [*sorted({room(path) for path in (*TREES, *OTHERS)}), "all of src"])
+def test_prose_states_contracts_and_asks_no_riddles(name: str) -> None:
+    paths = [path for path in (*TREES, *OTHERS) if name == room(path)] or list(TREES)
+    texts = [text for path in paths for text in prose(path)]
+    avoided = [(text.kind, text.place, word) for text in texts for word in text.words if word in AVOIDED]
+    count = sum(len(text.words) for text in texts)
+    limit = MAX_AVOIDED_PER_1000.get(name, MAX_AVOIDED_PER_1000_ELSEWHERE)
+    assert len(avoided) <= max(1, limit * count / 1000), (
         f"{len(avoided)} of {count} words are avoided ones: {avoided}"
     )
 
 
 def test_no_docstring_begins_with_a_question_word() -> None:
-    begun = [each.place for path in TREES for each in docstrings(path) if {*each.words[:1]} & QUESTIONS]
-    assert begun == []
+    assert questions("docstring", QUESTIONS) == {}
+
+
+def test_no_comment_begins_with_a_question_word() -> None:
+    found = questions("comment", QUESTIONS)
+    # Behind a field, "whether it was read" is the description of a truth value.
+    for name, places in questions("remark", QUESTIONS - {"whether"}).items():
+        found[name] += places
+    assert {
+        name: places for name, places in found.items() if len(places) > QUESTIONING_COMMENTS.get(name, 0)
+    } == {}
+
+
+def questions(kind: Kind, words: frozenset[str]) -> defaultdict[str, list[str]]:
+    """Return the places of texts of a kind that begin with one of some words, by package."""
+    places = defaultdict(list)
+    for path in (*TREES, *OTHERS):
+        for text in prose(path):
+            if text.kind == kind and {*text.words[:1]} & words:
+                places[room(path)].append(text.place)
+    return places
 
 
 RENAMING = {

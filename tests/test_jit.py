@@ -23,7 +23,7 @@ def scaled(number):
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """Return a package whose kernel takes a constant that one module computes from another's."""
+    """Return a package with a kernel that takes a constant, computed by one module from another's."""
     files = {
         "__init__.py": "",
         "kernels/__init__.py": "",

@@ -161,7 +161,7 @@ def test_a_page_without_hashes_is_no_duplicate() -> None:
     assert reason(replace(GOOD, raw_hash=b"", text_hash=b""), known=Known("7", "8")) == ""
 
 
-def test_a_page_that_claimed_its_text_is_kept_whatever_copies_were_judged_meanwhile() -> None:
+def test_a_page_that_claimed_its_text_is_kept_even_if_copies_were_judged_meanwhile() -> None:
     judgement = judge(known=Known("7", "8")).judge(GOOD, REPLY, claim=CLAIM_GRANTED)
     assert judgement.verdict.keep and not judgement.duplicate_of
 

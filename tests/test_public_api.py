@@ -61,7 +61,7 @@ def web() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def made(web: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus of the toy web with an index."""
+    """Return a corpus of the toy web with an index."""
     directory = tmp_path_factory.mktemp("api") / "czech"
     corpus = thresher.crawl(
         directory, "cs", SEEDS, max_pages=40, connect_to=web, progress=False, settings=FAST
@@ -154,7 +154,7 @@ def test_methods_of_a_corpus_have_the_parameters_of_their_commands(command: str,
 # pages
 
 
-def test_a_text_is_read_whatever_encoding_its_markup_declares() -> None:
+def test_a_text_is_read_although_its_markup_declares_another_encoding() -> None:
     page = thresher.read(MILLS, url="https://example.cz/mlyny", language="cs")
     assert page.text.startswith("Příliš žluťoučký mlýn se pomalu točí ve větru.")
     assert (page.title, page.author, page.date) == ("Mlýny <b>", "K. Č.", date(2024, 5, 31))
@@ -187,7 +187,7 @@ def test_the_text_alone_is_extracted_or_none() -> None:
     assert thresher.extract("\ud800") in (None, "?")
 
 
-def test_modes_take_more_or_less_of_what_is_in_doubt() -> None:
+def test_modes_take_more_or_fewer_of_the_doubtful_blocks() -> None:
     sizes = [len(thresher.extract(MILLS, mode=mode) or "") for mode in ("precision", "balanced", "recall")]
     assert sizes == sorted(sizes)
 
@@ -248,7 +248,7 @@ def test_a_crawl_returns_its_corpus_and_says_why_it_ended(made: Path, corpus: th
     assert corpus.stats()["pages"]["fetched"] >= 40
 
 
-def test_a_crawl_goes_on_with_its_settings_but_for_those_that_are_given(web: str, tmp_path: Path) -> None:
+def test_a_crawl_resumes_with_its_settings_except_for_the_given_ones(web: str, tmp_path: Path) -> None:
     directory = tmp_path / "corpus"
     settings = FAST | {"scope": {"queries": False}}
     first = thresher.crawl(
@@ -463,7 +463,7 @@ def test_the_former_module_of_crawl_can_be_imported_beside_the_function(tmp_path
         ({"seeds": 5}, "a text, a path or a list of them is needed, got 5"),
     ],
 )
-def test_a_crawl_refuses_what_has_another_shape(
+def test_a_crawl_refuses_arguments_of_the_wrong_type(
     tmp_path: Path, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):

@@ -84,7 +84,7 @@ def test_every_parent_domain_matches_and_no_other_name_does(labels: list[str], s
         ({"max_suspicion": -1}, "max_suspicion must be between 0 and 1"),
     ],
 )
-def test_a_condition_that_cannot_be_met_is_refused_with_a_fix(
+def test_a_condition_that_cannot_be_met_is_refused_with_the_fix(
     conditions: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(UsageError, match=complaint):

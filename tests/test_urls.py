@@ -157,7 +157,7 @@ def test_a_link_has_one_canonical_form(link, page, url):
 
 
 @pytest.mark.parametrize("link", NO_WEB_ADDRESSES)
-def test_what_is_not_a_web_address_is_none(link):
+def test_strings_that_are_not_web_addresses_give_none(link):
     assert canonical(link) is None
 
 
@@ -247,7 +247,7 @@ def test_a_top_level_domain_gets_the_form_of_hosts(text: str, label: str) -> Non
 @pytest.mark.parametrize(
     "text", ["co.uk", "", ".", "c*", "cz/", "cz:80", "1", "a b", "co。uk", "\udcff", "@cz"]
 )
-def test_what_no_host_is_under_is_no_top_level_domain(text: str) -> None:
+def test_names_without_hosts_are_not_top_level_domains(text: str) -> None:
     assert top_level(text) is None
 
 

@@ -114,13 +114,13 @@ def _links(_: int) -> dict[str, Any]:
 def _pages(site: Path) -> Iterator[tuple[str, list[Link]]]:
     """Return some pages of a host with the links that a crawl may follow."""
     files = sorted(file for file in site.rglob("*.htm*") if file.is_file())
-    gate = UrlScope(ScopeSettings())
+    scope = UrlScope(ScopeSettings())
     for file in random.Random(1).sample(files, min(SAMPLE, len(files))):
         url = f"https://{site.name}/{file.relative_to(site).as_posix()}"
         page = read(Reply(url, 200, HEADERS, file.read_bytes(), 0.0, 0.1, "192.0.2.1"))
         if page.kind == "html":
             followed = [link for link in page.links if "nofollow" not in link.rel]
-            yield url, [link for link in followed if gate.admits(link.url, site.name)]
+            yield url, [link for link in followed if scope.admits(link.url, site.name)]
 
 
 def _whereto(url: str, source: str) -> str:

@@ -100,7 +100,7 @@ def policy_share(directory: Path, web: webs.Web, pages: int) -> Figures:
         return call
 
     plain = {name: getattr(LearnedPolicy, name) for name in ASKED}
-    earlier = sum(os.times()[:4])  # of this process and of those before
+    earlier = sum(os.times()[:4])  # of this process and of earlier ones
     try:
         for name in ASKED:
             setattr(LearnedPolicy, name, timed(name))

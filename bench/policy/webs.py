@@ -26,7 +26,7 @@ from thresher_lab import toyweb
 from thresher_lab.toyweb import ToyWeb, page_samples, seeds, simulation_record
 from thresher_lab.toyweb.simulation_record import record_of
 
-# Everything is fetched and every text kept, whatever its language. A host that asks for a long delay is left out:
+# Everything is fetched and every text kept, in any language. A host that asks for a long delay is left out:
 # the crawl would last as long as the slowest of them.
 SETTINGS: dict[str, dict[str, Any]] = {
     "judge": {"language": False, "max_badness": 0.0},

@@ -1,4 +1,4 @@
-"""The reader against other readers, on pages whose text was marked by people.
+"""The reader against other readers, on pages with text annotated by people.
 
 python -m bench.read [--gold DIR] [--sets daniel,wcxb,dragnet] [--only quality,speed,links,markup,held-out]
                      [--worst 10] [--taught DIR]
@@ -45,7 +45,7 @@ from thresher_lab.training.train_boilerplate import train
 
 PARTS = ("quality", "speed", "links", "markup", "held-out")
 SETS = ("daniel", "wcxb", "dragnet")
-ENGLISH = ("wcxb", "dragnet")  # sets whose kinds of pages are not languages
+ENGLISH = ("wcxb", "dragnet")  # sets with kinds of pages instead of languages
 TIMED_BYTES = range(30_000, 80_001)
 WARM_UP = 20  # pages read before the clock runs, of sites that are not in the contest
 ROUNDS = 3  # in each of which every reader is timed; its best one counts

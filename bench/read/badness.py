@@ -77,7 +77,7 @@ def main() -> None:
         prog="python -m bench.badness", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--gold", type=Path, default=GOLD, help="where the texts are; or set THRESHER_GOLD")
-    parser.add_argument("--languages", default="", help="some of those shipped, all if not given")
+    parser.add_argument("--languages", default="", help="shipped languages to measure, all if not given")
     asked = parser.parse_args()
     if not (asked.gold / "udhr.tar.gz").exists():
         parser.error(f"no udhr.tar.gz in {asked.gold}; try --gold, or set THRESHER_GOLD")

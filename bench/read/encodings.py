@@ -97,7 +97,7 @@ LANGUAGES = {
     "gl": ("glg", "gal", _WEST),
     "eu": ("eus", "eus", _WEST),
 }
-# Encodings whose codec in Python is closer to the authors' than the one that we decode with.
+# Encodings for which Python's codec is closer to the authors' than the one of the reader.
 WRITTEN = {
     "iso-8859-1": "latin-1",
     "iso-8859-9": "iso8859_9",

@@ -24,7 +24,7 @@ from thresher.records import ReadResult, Reply
 SUITES = Path(os.environ.get("THRESHER_SUITES", ROOT.parent / "shared" / "suites"))
 MAX_BYTES = 16_384  # of one input: faults of markup need few bytes, and small ones are tried more often
 STALLED_SECONDS = 10
-CURE = "bench.fuzz: atheris is not installed; try: pip install atheris"
+NOT_INSTALLED = "bench.fuzz: atheris is not installed; try: pip install atheris"
 ENGLISH = "text/html; charset=utf-8"
 OWN_SEEDS = (
     b"Content-Type: text/html\r\n\r\n<!DOCTYPE html><title>T</title><p>Some words <a href=/x rel=nofollow>here</a>",
@@ -46,7 +46,7 @@ def main() -> None:
     try:
         atheris = importlib.import_module("atheris")
     except ImportError:
-        sys.exit(CURE)
+        sys.exit(NOT_INSTALLED)
     folder = asked.keep or Path(tempfile.mkdtemp(prefix="thresher-fuzz-"))
     inputs = folder / "inputs"
     inputs.mkdir(parents=True, exist_ok=True)

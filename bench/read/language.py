@@ -39,7 +39,7 @@ DECLARATIONS = """
     srp_cyrl swe swh tam tel tgk tha tgl tur ukr urd uzn_latn vie xho yor cmn_hans cmn_hant zul lao amh
     pbu
 """
-CODES = {"als": "sq", "mly_latn": "ms"}  # where the declaration has a code that is too fine
+CODES = {"als": "sq", "mly_latn": "ms"}  # for declarations with a code that is too fine
 TRAINED = ("hsb", "fao", "tgk", "kmr", "nds", "cym", "isl", "sah", "gsw1", "oss")
 MERGED = {"bs": "hr", "sr": "hr", "ms": "id", "nn": "no"}
 COLUMNS = ("name", "languages", "paragraphs", "strict", "merged", "us_per_kb")

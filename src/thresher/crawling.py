@@ -81,7 +81,7 @@ def crawl(
     UsageError
         A parameter or a setting cannot be used.
     CrawlError
-        The crawl cannot go on: the disk is full, or no host can be reached. Committed pages are safe.
+        The crawl cannot continue: the disk is full, or no host can be reached. Committed pages are safe.
     KeyboardInterrupt
         Ctrl-C; all that is under way was committed or stays queued.
 

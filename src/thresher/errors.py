@@ -14,7 +14,7 @@ class ThresherError(Exception):
 
 
 class ThresherWarning(UserWarning):
-    """A remark about a result that is correct but may not be what the user expects."""
+    """A remark about a result that is correct but may surprise the user."""
 
 
 class UsageError(ThresherError):
@@ -40,7 +40,7 @@ class NoCorpusError(DataError):
 
 
 class CrawlError(ThresherError):
-    """A crawl cannot go on. Everything reported before is durable."""
+    """A crawl cannot continue. Everything committed before is durable."""
 
 
 class EngineError(ThresherError):

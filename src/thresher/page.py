@@ -28,7 +28,7 @@ Mode = Literal["precision", "balanced", "recall"]
 DEFAULT_URL = "http://localhost/"
 SHOWN_CHARS = 60  # of a text, in the repr of its page
 SHOWN_PARAGRAPHS = 30  # in a notebook
-GOOD = 0.5  # paragraphs with a boilerplate score below this are shown as text
+MAX_TEXT_BOILERPLATE = 0.5  # paragraphs with a lower boilerplate score are shown as text
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -158,7 +158,7 @@ class Page(Struct, frozen=True):
             if value not in (None, "")
         )
         rows = "".join(
-            f"<p style='margin:.2em 0;opacity:{1 if block.boilerplate < GOOD else 0.45}'>"
+            f"<p style='margin:.2em 0;opacity:{1 if block.boilerplate < MAX_TEXT_BOILERPLATE else 0.45}'>"
             f"<code>{block.boilerplate:.2f}</code> {markup.escape(block.text)}</p>"
             for block in self.paragraphs[:SHOWN_PARAGRAPHS]
         )

@@ -26,7 +26,7 @@ class Candidate(Struct, frozen=True, array_like=True, gc=False):
     weight: float = 1.0  # expected yield; under plain policies, while it waits, relative to that of its host
     hops: int = 0  # redirects followed so far
     tries: int = 0  # visits that failed transiently
-    spent: int = 0  # body bytes received in the failed visits
+    spent: int = 0  # body bytes received in failed visits
     lane: int = 0  # group of similar URLs of its host
     hints: bytes = b""  # features from the page that linked to it, for the learned policy
 

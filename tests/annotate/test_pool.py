@@ -1,4 +1,4 @@
-"""Many items annotated at once: in order, by any number of processes, with a cure when one of them dies."""
+"""Many items annotated at once: in order, by any number of processes; if one dies, the message names the fix."""
 
 from __future__ import annotations
 

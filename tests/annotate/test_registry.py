@@ -86,7 +86,7 @@ def said(language: str, paragraph: str, name: str | None = None) -> list[Token]:
 
 
 @pytest.mark.slow
-def test_lemmas_and_parts_of_speech_are_those_of_the_language() -> None:
+def test_lemmas_and_parts_of_speech_fit_the_language() -> None:
     assert ("ženami", "žena") in said("cs", "S ženami.")
     assert ("knjigama", "knjiga") in said("sr", "U knjigama.")
     assert ("Häuser", "Haus", "NN") in said("de", "Die Häuser standen leer.")
@@ -145,7 +145,7 @@ def test_an_error_names_the_annotators_and_their_languages() -> None:
         annotator("cs", "hanta")
 
 
-def test_the_languages_of_simplemma_are_those_of_the_library() -> None:
+def test_the_languages_of_simplemma_match_the_library() -> None:
     from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
 
     others = {"no", "fil", "bs", "cnr", "hr", "sh", "sr"}  # names that others have for some of them

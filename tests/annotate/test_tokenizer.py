@@ -1,4 +1,4 @@
-"""Tokens: what corpus linguists expect in every script, and nothing of a text is ever lost."""
+"""Tokens match the expectations of corpus linguists in every script, and no text is lost."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -39,16 +40,47 @@ def test_every_listed_benchmark_can_be_run_by_its_own_name(listed: dict[str, str
     subprocess.run([sys.executable, "-c", check, *listed], cwd=TESTS.parent, check=True)
 
 
-def test_the_processor_time_of_processes_that_are_not_waited_for_is_counted() -> None:
-    work = "import time\nwhile time.process_time() < 0.8:\n    pass"
-    contender = (
-        "import signal, subprocess, sys, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-        f"subprocess.Popen([sys.executable, '-c', {work!r}]).wait()"
-    )
-    measure = (
-        f"import sys\nfrom bench.measure import run\nprint(run([sys.executable, '-c', {contender!r}]).cpu_s)"
-    )
+# A process that works, and then waits at a named pipe until it has been measured.
+WORK = """
+import sys, time
+while time.process_time() < 0.6:
+    pass
+open(sys.argv[1]).read()
+"""
+
+MEASURE = """
+import os, sys
+from bench.measure import run
+
+CONTENDER = '''
+import signal, subprocess, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", *sys.argv[1:]]).wait()
+'''
+work, pipe = sys.argv[1:]
+os.mkfifo(pipe)
+waiting = []
+
+def look():
+    # The time of the process was noted before this call, so the process ends one call after it began to wait.
+    if waiting:
+        os.close(waiting.pop())
+        return
+    try:
+        waiting.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:  # nobody reads yet, or the process has ended
+        pass
+
+print(run([sys.executable, "-c", CONTENDER, work, pipe], look=look).cpu_s)
+"""
+
+
+def test_the_processor_time_of_processes_that_are_not_waited_for_is_counted(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", measure], cwd=TESTS.parent, capture_output=True, text=True, check=True
+        [sys.executable, "-c", MEASURE, WORK, str(tmp_path / "end")],
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert float(done.stdout) >= 0.5

@@ -1,4 +1,4 @@
-"""`thresher demo` on a base install: no wordfreq, no network, and what it suggests can be run as it stands."""
+"""`thresher demo` on a base install: no wordfreq, no network, and the suggested commands can be run unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A working directory with a module `wordfreq` that cannot be imported."""
+    """Return a working directory with a module `wordfreq` that cannot be imported."""
     directory = tmp_path_factory.mktemp("demo")
     (directory / "blocked").mkdir()
     (directory / "blocked" / "wordfreq.py").write_text('raise ImportError("not installed")\n')
@@ -34,7 +34,7 @@ def environment(place: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def shown(place: Path) -> str:
-    """What the demo prints into a pipe."""
+    """Return the output of the demo in a pipe."""
     done = subprocess.run(
         [sys.executable, "-m", "thresher.cli", "demo", "my demo"],
         cwd=place,

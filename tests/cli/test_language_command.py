@@ -30,7 +30,7 @@ _ENDINGS = ("", "en", "atu", "isho")
 
 
 def made_up(sentences: int, seed: int) -> list[str]:
-    """Sentences of the made-up language, others for another seed."""
+    """Return sentences of the made-up language, others for another seed."""
     chance = random.Random(seed)
     return [
         " ".join(
@@ -44,7 +44,7 @@ def made_up(sentences: int, seed: int) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory of trained languages that is not the user's."""
+    """Yield a directory of trained languages that is not the user's."""
     directory = tmp_path / "languages"
     monkeypatch.setenv("THRESHER_LANGUAGES", str(directory))
     custom_models.clear_cache()

@@ -1,4 +1,4 @@
-"""Commands that query a corpus: results for people, for machines and in files; mistakes with their cure."""
+"""Commands that query a corpus: results for people, for machines and in files; mistakes with their fix."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ sleeps\tVVZ\tsleep
 
 @pytest.fixture
 def imported(tmp_path: Path) -> Path:
-    """A corpus of two imported documents, indexed in their order."""
+    """Return a corpus of two imported documents, indexed in their order."""
     (tmp_path / "small.vert").write_text(VERTICAL)
     directory = tmp_path / "corpus"
     import_files(directory, [tmp_path / "small.vert"], language="en")
@@ -189,7 +189,7 @@ def test_every_command_has_a_short_help_with_an_example(command: str) -> None:
     assert "--ngrams" not in shown, "an old flag is shown"
 
 
-def test_help_and_errors_show_what_looks_like_markup(imported: Path) -> None:
+def test_help_and_errors_show_text_that_looks_like_markup(imported: Path) -> None:
     assert "<s> for borders" in run("search", "--help").stdout
     assert "[]{0,3} for gaps" in run("search", "--help").stdout
     assert "'[lemma=\"jazyk\"]'" in run("collocates", "--help").stdout
@@ -319,7 +319,7 @@ def test_the_number_of_hits_is_said_once(imported: Path) -> None:
         (("index", "--order", "qualty"), "unknown order 'qualty'; choose one of quality"),
     ],
 )
-def test_a_mistaken_value_is_named_with_its_cure(
+def test_a_mistaken_value_is_named_with_its_fix(
     imported: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     command, *others = arguments

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -120,7 +119,7 @@ def test_boilerplate_is_the_share_of_visible_text_outside_the_main_text() -> Non
     assert found.boilerplate == pytest.approx(0.75)
 
 
-def test_of_candidates_that_lead_to_one_page_one_is_good() -> None:
+def test_only_one_of_the_candidates_that_lead_to_a_page_is_good() -> None:
     duplicates = [appraised(page(20 * SENTENCE), url=url) for url in ("http://a.cz/", "http://www.a.cz/")]
     first, second = rank(duplicates)
     assert first.good and not second.good
@@ -152,7 +151,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def candidates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Front pages of every language, and pages of every kind."""
+    """Return front pages of every language, and pages of every kind."""
     urls = [*all_seeds(WEB), *(url for url, _ in list(reachable(WEB, all_seeds(WEB)))[20::8])]
     path = tmp_path_factory.mktemp("candidates") / "candidates.txt"
     path.write_text("\n".join(dict.fromkeys(url for url in urls if not url.endswith("/robots.txt"))))
@@ -211,12 +210,11 @@ def test_seeds_end_at_once_if_no_candidate_can_be_reached() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nothing listens on this port, so connections are refused
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        began = time.monotonic()
         done = run(
             "seeds", "http://a.cz/", "http://b.cz/1", "http://b.cz/2", "--lang", "cs", "--connect-to", address
         )
-    assert time.monotonic() - began < 30, "the second try of a host would come after 30 s"
     assert done.returncode == FAULT
+    # Each candidate would have a result and a reason of its own, had the command waited for second tries.
     assert "none of 3 candidates could be reached" in done.stderr
 
 
@@ -252,7 +250,7 @@ def test_a_sample_of_more_pages_than_there_are_ends_with_all_of_them(server: Ser
     there = {key(url) for url, known in pages if known.status == 200 and known.language}
     sampled = {key(row.url) for row in taken.rows}
     assert sampled <= there
-    assert len(sampled) > 0.9 * len(there)  # but for those that only feeds and sitemaps name
+    assert len(sampled) > 0.9 * len(there)  # except for pages that only feeds and sitemaps name
 
 
 def test_visits_before_an_interruption_are_not_lost(server: Server, candidates: Path) -> None:

@@ -118,12 +118,12 @@ def test_a_crawl_that_is_just_starting_is_stopped_with_one_message(
 ) -> None:
     corpus = prepare(tmp_path / "corpus", shards)
     with running("crawl", corpus, "--connect-to", server.connect_to) as process:
-        time.sleep(seconds)  # how far it has come must not matter
+        time.sleep(seconds)  # at any point of its start
         os.killpg(process.pid, signal.SIGINT)
         errors = wait_for_end(process)
     assert "Traceback" not in errors
     assert process.returncode == 130, errors
-    assert errors.endswith(("interrupted\n", "Go on with the same command.\n")), errors
+    assert errors.endswith(("interrupted\n", "Run the same command to resume.\n")), errors
 
 
 @pytest.mark.parametrize("command", ["search", "status"])
@@ -152,7 +152,7 @@ def test_a_crawl_is_stopped_while_its_shards_are_loading(tmp_path: Path, server:
         os.killpg(process.pid, getattr(signal, name))
         errors = wait_for_end(process)
     assert process.returncode == 130, errors
-    assert errors.endswith("Go on with the same command.\n") and "Traceback" not in errors
+    assert errors.endswith("Run the same command to resume.\n") and "Traceback" not in errors
 
 
 def test_a_coordinator_that_is_stopped_before_its_start_starts_no_shard(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_crawl_stopped_before_its_first_commit_ends_with_the_usual_message(
         app(["crawl", str(corpus), "--connect-to", "127.0.0.1:1", "--json"])
     printed = capsys.readouterr()
     assert (left.value.code, printed.out) == (130, '{"ending":"interrupted"}\n')
-    assert printed.err.endswith("Go on with the same command.\n")
+    assert printed.err.endswith("Run the same command to resume.\n")
 
 
 @pytest.mark.timeout(120)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from support.command_line import in_terminal
 from thresher.cli.views.tables import FigureTable
-from thresher.cli.views.terminal import figures
+from thresher.cli.views.terminal import status_tables
 from thresher.cli.views.text import shortened
 from thresher.crawler.api import crawl
 from thresher.wording import counted
@@ -86,7 +86,7 @@ def test_no_host_is_both_among_the_best_and_among_the_worst() -> None:
         "queue": 1,
     }
     out = StringIO()
-    Console(file=out, width=80).print(figures(status))
+    Console(file=out, width=80).print(status_tables(status))
     assert out.getvalue().count("a.cz") == 1
     assert "1 redirect," in out.getvalue() and "1 URL queued" in out.getvalue()
 
@@ -96,7 +96,7 @@ def test_no_host_is_both_among_the_best_and_among_the_worst() -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small crawl of long host names."""
+    """Return a small crawl of long host names."""
     directory = tmp_path_factory.mktemp("tables") / "corpus"
     web = ToyWeb.calm(hosts=8, text="sentences", languages=("cs", "en", "de"), hosted=1.0)
     with serve(web) as server:

@@ -215,7 +215,7 @@ def test_a_second_crawler_is_refused_while_the_first_is_at_work(tmp_path: Path, 
     assert load(tmp_path).budget.max_pages == 5
 
 
-def test_a_corpus_whose_state_is_lost_is_not_wiped(tmp_path: Path, small: Server) -> None:
+def test_a_corpus_with_a_lost_state_is_not_wiped(tmp_path: Path, small: Server) -> None:
     import shutil
 
     run(tmp_path, small, budget={"max_pages": 20})
@@ -242,7 +242,7 @@ def test_without_a_network_the_crawl_says_so_and_keeps_its_queue(tmp_path: Path,
         ("czech", ["mailto:a@b.cz"], "no usable seeds|does not exist"),
     ],
 )
-def test_a_new_corpus_is_refused_with_the_cure(
+def test_a_new_corpus_is_refused_with_the_fix(
     tmp_path: Path, language: str, seeds: list[str], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):

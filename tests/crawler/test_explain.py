@@ -36,7 +36,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def waiting_url(corpus: Path) -> str:
-    """A URL that was linked to and not visited."""
+    """Return a URL that was linked to and not visited."""
     visited = set(thresher.open(corpus).outcomes(["url"])["url"].to_pylist())
     links = thresher.open(corpus).links(["target"])["target"].to_pylist()
     return next(url for url in links if url not in visited and explain(corpus, url).state == "waiting")

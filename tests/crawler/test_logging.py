@@ -122,7 +122,7 @@ def test_a_slow_commit_is_logged_as_a_warning_with_its_time(
 
 
 class DeadlyEngine:
-    """An engine whose processes all die."""
+    """An engine with processes that all die."""
 
     address = "127.0.0.1"
 

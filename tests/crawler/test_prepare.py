@@ -24,14 +24,14 @@ ADDRESS = "127.0.0.1:8088"
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """A corpus of a test web."""
+    """Return a corpus of a test web."""
     prepare(tmp_path / "corpus", "cs", SEEDS, {}, connect_to=ADDRESS)
     return tmp_path / "corpus"
 
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """A corpus that the version before crawled with --connect-to."""
+    """Return a corpus that the version before crawled with --connect-to."""
     with tarfile.open(DATA / "corpora.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path
@@ -133,7 +133,7 @@ def test_an_older_corpus_that_was_never_crawled_does_not_ask(older: Path) -> Non
 
 def test_a_file_that_cannot_be_written_is_a_fault_of_the_disk(corpus: Path) -> None:
     before = (corpus / "corpus.toml").read_bytes()
-    (corpus / "corpus.toml.tmp").mkdir()  # where the new text would be written
+    (corpus / "corpus.toml.tmp").mkdir()  # the place of the new text
     with pytest.raises(DataError, match=r"corpus\.toml cannot be written: Is a directory"):
         change_settings(corpus, {"polite": {"delay": 3.0}})
     assert (corpus / "corpus.toml").read_bytes() == before

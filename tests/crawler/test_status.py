@@ -1,4 +1,4 @@
-"""The status of a crawl: what free connections are waiting for."""
+"""The status of a crawl: reasons for which free connections wait."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def figures(reason: str, hosts: int) -> dict[str, Any]:
     }
 
 
-def test_a_crawl_in_shards_waits_for_what_most_shards_wait_for() -> None:
+def test_a_sharded_crawl_reports_the_most_frequent_reason_for_waiting_of_its_shards() -> None:
     statuses = [figures("delay", 3), figures("patience", 9), figures("delay", 4), figures("", 0)]
     assert merged(statuses, BudgetSettings())["waiting"] == {
         "reason": "delay",
@@ -150,6 +150,6 @@ def test_a_crawl_in_shards_waits_for_what_most_shards_wait_for() -> None:
     assert merged([figures("", 0)], BudgetSettings())["waiting"] is None
 
 
-def test_each_line_of_progress_says_what_is_waited_for() -> None:
+def test_each_line_of_progress_names_the_reason_for_waiting() -> None:
     assert line(figures("delay", 3), CrawlPace()).endswith("; waiting for 3 hosts")
     assert "waiting" not in line(figures("", 0), CrawlPace())

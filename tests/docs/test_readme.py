@@ -48,7 +48,7 @@ def words_of(line: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory in which both sessions run, with the corpus that `make demo` makes."""
+    """Return the directory in which both sessions run, with the corpus that `make demo` makes."""
     directory = tmp_path_factory.mktemp("readme")
     demo = [sys.executable, "-m", "thresher.cli", "demo", "demo-corpus"]
     subprocess.run(demo, cwd=directory, check=True, capture_output=True)
@@ -57,7 +57,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def printed(place: Path) -> list[str]:
-    """What each command of the console session prints."""
+    """Return the output of each command of the console session."""
     found = []
     for command, _ in commands():
         assert command[0] == "thresher"
@@ -74,7 +74,7 @@ def printed(place: Path) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-def test_the_console_session_prints_what_the_readme_shows(printed: list[str]) -> None:
+def test_the_console_session_prints_the_output_in_the_readme(printed: list[str]) -> None:
     for (command, shown), output in zip(commands(), printed, strict=True):
         lines = [words_of(line) for line in output.splitlines()]
         for line in shown:
@@ -83,7 +83,7 @@ def test_the_console_session_prints_what_the_readme_shows(printed: list[str]) ->
 
 
 @pytest.mark.timeout(300)
-def test_the_python_session_prints_what_the_readme_shows(printed: list[str], place: Path) -> None:
+def test_the_python_session_prints_the_output_in_the_readme(printed: list[str], place: Path) -> None:
     web = ToyWeb.calm(hosts=8, text="sentences", languages=("cs", "en", "de"))
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     session = doctest.DocTestParser().get_doctest(block("pycon"), {"FAST": FAST}, "README", None, None)
@@ -121,7 +121,7 @@ def test_the_two_commands_of_the_readme_are_targets_of_the_makefile() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
-def test_the_extras_of_the_readme_are_those_of_the_project() -> None:
+def test_the_extras_of_the_readme_match_the_project() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     rows = re.findall(r"^\| (`.+?`) \|", README, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}

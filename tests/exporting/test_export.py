@@ -73,7 +73,7 @@ def test_every_format_keeps_the_contract(corpus: CorpusFiles, tmp_path: Path, na
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_of_nothing_every_format_writes_nothing(corpus: CorpusFiles, tmp_path: Path, name: str) -> None:
+def test_every_format_can_write_an_empty_selection(corpus: CorpusFiles, tmp_path: Path, name: str) -> None:
     done = written(corpus, name, tmp_path / "out", DocumentFilter(tlds=("sk",)))
     assert (done.documents, done.left_out) == (0, {"opted out": 1, "tld": 2})
     (tmp_path / "empty").mkdir()
@@ -196,7 +196,7 @@ def test_an_output_without_a_format_in_its_name_is_refused_with_the_formats(
         format_of(output)
 
 
-def test_what_makes_no_sense_is_refused_with_a_fix(corpus: CorpusFiles, tmp_path: Path) -> None:
+def test_unusable_options_are_refused_with_the_fix(corpus: CorpusFiles, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a folder of files; name it with -o"):
         export(corpus, "huggingface", io.BytesIO())
     with pytest.raises(UsageError, match=r"none/out\.txt cannot be written: .*none is no directory; make it"):

@@ -34,7 +34,7 @@ TEI = f"{{{tei.NAMESPACE}}}"
 
 @pytest.mark.parametrize("name", ["vertical", "conllu", "tei", "jsonl", "parquet"])
 @pytest.mark.parametrize("packed", ["", ".zst"])
-def test_what_is_exported_can_be_imported_again(tmp_path: Path, name: str, packed: str) -> None:
+def test_exported_documents_can_be_imported_again(tmp_path: Path, name: str, packed: str) -> None:
     (tmp_path / "crawled").mkdir()
     crawled = make(tmp_path / "crawled", TEXTS)
     found = there_and_back(crawled, name, tmp_path, packed)
@@ -112,7 +112,7 @@ SAID = (
 )
 
 
-def test_what_is_known_of_an_import_has_its_column_and_its_type(tmp_path: Path) -> None:
+def test_metadata_of_imports_have_their_columns_and_types(tmp_path: Path) -> None:
     (tmp_path / "crawled").mkdir()
     about = {"metadata": Metadata("", "K. Čapek", "1920-05-31", "1921-01-25", "R.U.R.", "cs"), "badness": 2.5}
     crawled = make(tmp_path / "crawled", ["a", "b"], pages=[{**about, "opt_out": ("noai",)}, {}])

@@ -249,7 +249,7 @@ def test_tei_has_a_header_for_each_document_with_its_metadata(tmp_path: Path) ->
     assert sentence[2].get("lemma") == "svět"
 
 
-# What TEI P5 allows within each element that is written here, as far as it is written.
+# Elements that TEI P5 allows within each exported element, as far as they are exported.
 CONTENT = {
     "teiCorpus": "teiHeader (TEI )+",
     "teiHeader": "fileDesc (profileDesc )?",

@@ -54,7 +54,7 @@ def test_every_file_is_in_the_manifest_with_its_hash(archive: zipfile.ZipFile) -
     assert digest["hash"] == f"sha256:{hashlib.sha256(archive.read('datapackage.json')).hexdigest()}"
 
 
-def test_what_is_packed_is_not_packed_again(archive: zipfile.ZipFile) -> None:
+def test_packed_records_are_not_packed_again(archive: zipfile.ZipFile) -> None:
     for info in archive.infolist():
         if info.filename.endswith(".gz"):
             assert info.compress_type == zipfile.ZIP_STORED

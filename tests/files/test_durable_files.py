@@ -1,4 +1,4 @@
-"""Append-only files: durable in whole portions, cut back to what was committed."""
+"""Append-only files: durable in whole portions, cut back to the committed length."""
 
 import errno
 import os
@@ -164,13 +164,13 @@ def test_a_full_disk_leaves_the_file_as_it_was_and_the_data_pending(tmp_path: Pa
     assert (tmp_path / "a").read_bytes() == b"before123456789!"
 
 
-def test_what_a_failed_sync_may_have_lost_is_written_again(tmp_path: Path, disk: Disk):
+def test_bytes_that_a_failed_sync_may_have_lost_are_written_again(tmp_path: Path, disk: Disk):
     file = AppendFile(tmp_path / "a", 0)
     file.append(b"data")
     disk.sync_fails = True
     with pytest.raises(OSError, match="Input/output"):
         file.flush()
-    # The kernel may drop unsynced pages: whatever it kept, the next flush must not build on it.
+    # The kernel may drop unsynced pages, so the next flush must not build on any of them.
     (tmp_path / "a").write_bytes(b"")
     disk.sync_fails = False
     file.flush()

@@ -93,6 +93,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(corpus: Path) -> None:
     (corpus / "logs").write_text("a file, no folder")
     with log_to_files(corpus, "crawl"):
         log.info("lost")
+    assert (corpus / "logs").read_text() == "a file, no folder"
 
 
 def test_a_log_is_rotated_at_its_size_and_old_files_are_dropped(

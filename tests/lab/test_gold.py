@@ -33,7 +33,7 @@ STORY = [
 def write_set(
     folder: Path, pages: dict[str, tuple[str, str]], known: list[dict[str, str]] | None = None
 ) -> Path:
-    """A set as its users would make it: {id: (page, text)}."""
+    """Write a set as its users would: {id: (page, text)}."""
     for part in ("html", "gold"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     for id, (page, text) in pages.items():
@@ -121,7 +121,7 @@ def test_bytes_that_are_not_utf_8_are_replaced(tmp_path: Path) -> None:
         ("cut.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "give a folder or a .tar.gz"),
     ],
 )
-def test_anything_but_a_set_is_refused_with_the_cure(
+def test_anything_but_a_set_is_refused_with_the_fix(
     tmp_path: Path, path: str, content: bytes | None, complaint: str
 ) -> None:
     if content is not None:
@@ -247,7 +247,7 @@ def test_both_halves_have_about_as_many_sites() -> None:
 # Tokens
 
 
-def test_words_are_tokens_whatever_their_case_and_their_normal_form() -> None:
+def test_tokens_ignore_case_and_normal_form() -> None:
     assert tokens("Don't PANIC: e\u0301te\u0301, 3,5 км!") == ["don", "t", "panic", "été", "3", "5", "км"]
 
 
@@ -385,7 +385,7 @@ def test_whole_blocks_of_distinct_words_are_always_found(order: list[int], is_te
 
 @pytest.fixture(scope="module")
 def pages() -> list[GoldPage]:
-    """Three sets made by other people; the tests that need them are skipped where they are not."""
+    """Return three sets of other projects; skip the test if they are missing."""
     folder = Path(os.environ.get("THRESHER_GOLD", ROOT.parent / "shared" / "gold"))
     if not folder.is_dir():
         pytest.skip(f"no gold in {folder}; set THRESHER_GOLD")

@@ -232,7 +232,7 @@ def test_the_harvest_is_that_of_a_recorded_crawl(record: CrawlRecord, crawled: C
 # The papers' web.
 
 
-def test_of_the_papers_web_a_plain_crawl_keeps_about_one_byte_in_a_hundred(papers: CrawlRecord) -> None:
+def test_a_plain_crawl_of_the_papers_web_keeps_about_one_byte_in_a_hundred(papers: CrawlRecord) -> None:
     harvest = simulate(papers, BFS, papers.find(all_seeds(PAPERS)))
     assert 0.01 <= harvest.text[-1] / harvest.downloaded[-1] <= 0.03
 

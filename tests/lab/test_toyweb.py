@@ -83,7 +83,7 @@ def test_any_url_has_an_answer_and_a_truth(path: str, name: str) -> None:
     assert truth(WEB, url).reason
 
 
-# The oracle says what is served.
+# The oracle describes the served pages.
 
 
 def test_every_paragraph_stands_in_the_page_in_its_true_charset(walked: Walk) -> None:
@@ -94,7 +94,7 @@ def test_every_paragraph_stands_in_the_page_in_its_true_charset(walked: Walk) ->
         assert all(paragraph in shown for paragraph in found.text.split("\n")), url
 
 
-def test_status_and_location_are_those_of_the_answer(walked: Walk) -> None:
+def test_status_and_location_match_the_answer(walked: Walk) -> None:
     for url, found in walked.items():
         reply = settled(WEB, url, "")
         assert reply.status == found.status, url
@@ -148,7 +148,7 @@ def test_a_mirror_gives_the_same_bytes_under_another_name(walked: Walk) -> None:
     assert all(answer(WEB, copy, attempt=9) == answer(WEB, original, attempt=9) for copy, original in copies)
 
 
-def test_what_robots_txt_forbids_is_neither_good_nor_walked(walked: Walk) -> None:
+def test_pages_that_robots_txt_forbids_are_neither_good_nor_walked(walked: Walk) -> None:
     assert not any(found.disallowed for found in walked.values())
     forbidden = 0
     for number in range(WEB.hosts):
@@ -165,7 +165,7 @@ def test_what_robots_txt_forbids_is_neither_good_nor_walked(walked: Walk) -> Non
 
 
 def allowed(robots: str, path: str) -> bool:
-    """The longest rule of the group for everyone decides."""
+    """Return whether the longest matching rule of the group for all crawlers allows a path."""
     rules = re.findall(r"^(Allow|Disallow): (\S+)$", robots.partition("User-agent: *")[2], re.MULTILINE)
     matching = [
         (len(rule), name) for name, rule in rules if re.match(re.escape(rule).replace(r"\*", ".*"), path)
@@ -173,7 +173,7 @@ def allowed(robots: str, path: str) -> bool:
     return not matching or max(matching)[1] == "Allow"
 
 
-def test_sitemaps_and_feeds_name_what_the_oracle_says_they_name(walked: Walk) -> None:
+def test_sitemaps_and_feeds_name_the_links_of_the_oracle(walked: Walk) -> None:
     kinds: Counter[str] = Counter()
     for url, found in walked.items():
         if found.kind in ("sitemap", "sitemap index", "feed"):

@@ -85,7 +85,7 @@ def test_charsets_are_declared_rightly_wrongly_and_not_at_all(walked: Walk) -> N
     assert {"utf-8", "windows-1250"} < charsets or {"utf-8", "iso-8859-2"} < charsets
 
 
-def test_chains_are_both_within_and_beyond_what_a_crawler_follows(walked: Walk) -> None:
+def test_chains_are_both_within_and_beyond_the_limit_of_a_crawler(walked: Walk) -> None:
     starts = [url for url, found in walked.items() if found.kind == "chain" and "hop=" not in url]
     lengths = [chain_length(url) for url in starts]
     assert min(lengths) <= 8 < max(lengths)

@@ -110,7 +110,7 @@ def test_requests_sent_at_once_are_answered_in_order(server: Server, walked: Wal
 
 
 @pytest.mark.parametrize("request_", [b"\x16\x03\x01\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/2\r\n\r\n"])
-def test_what_is_no_request_is_answered_400_and_closed(server: Server, request_: bytes) -> None:
+def test_malformed_requests_are_answered_400_and_closed(server: Server, request_: bytes) -> None:
     import socket
 
     address, port = server.connect_to.split(":")

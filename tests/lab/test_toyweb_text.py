@@ -48,7 +48,7 @@ def test_stuffed_pages_lack_the_function_words(walked: Walk) -> None:
     assert sum(word in ("a", "se", "v", "na", "je") for word in words) / len(words) < 0.001
 
 
-def test_new_text_of_the_target_language_is_one_to_five_percent_of_what_is_downloaded(walked: Walk) -> None:
+def test_new_text_of_the_target_language_is_one_to_five_percent_of_the_download(walked: Walk) -> None:
     new = {found.group: len(found.text.encode()) for found in walked.values() if found.keepable}
     downloaded = sum(len(settled(WEB, url, "gzip, br, zstd").body) for url in walked)
     assert 0.01 <= sum(new.values()) / downloaded <= 0.05

@@ -98,7 +98,7 @@ def test_the_command_writes_a_model_that_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("taught", [False, True])
-def test_a_directory_that_is_no_set_is_an_error_with_the_cure(taught: bool, tmp_path: Path) -> None:
+def test_a_directory_that_is_no_set_is_an_error_with_the_fix(taught: bool, tmp_path: Path) -> None:
     gold = write_set(tmp_path / "own", {"1": ("<p>a", "a")})
     done = run(*([gold, "--taught"] if taught else []), tmp_path / "none", "--out", tmp_path / "out")
     assert done.returncode == 1

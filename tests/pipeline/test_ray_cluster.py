@@ -37,7 +37,7 @@ IMPATIENT = {
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    """A cluster of three nodes on this machine, of which the first does no work."""
+    """Yield a cluster of three nodes on this machine, of which the first does no work."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *sys.path]))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     head = {"num_cpus": 0, "include_dashboard": False, "_system_config": IMPATIENT}

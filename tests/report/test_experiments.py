@@ -389,7 +389,7 @@ def test_a_fit_has_the_share_of_explained_variance() -> None:
     assert fit([1, 2], [1, 2]) is None
 
 
-def test_of_equal_texts_the_first_to_be_fetched_counts(corpus: Path, evidence: Evidence) -> None:
+def test_only_the_first_fetched_of_equal_texts_counts(corpus: Path, evidence: Evidence) -> None:
     rows = thresher.open(corpus).outcomes(["outcome", "text_bytes"]).to_pylist()
     assert evidence.gained.tolist() == [row["text_bytes"] if row["outcome"] == "kept" else 0 for row in rows]
 
@@ -445,20 +445,20 @@ def test_every_experiment_has_help_with_an_example(name: str, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("name", ["links", "cyclic", "seeds"])
-def test_a_crawl_without_links_is_refused_with_the_cure(linkless: Path, name: str) -> None:
+def test_a_crawl_without_links_is_refused_with_the_fix(linkless: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"links = true in \[store\]"):
         EXPERIMENTS[name].run(gather(linkless))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_a_corpus_without_pages_is_refused_with_the_cure(tmp_path: Path, name: str) -> None:
+def test_a_corpus_without_pages_is_refused_with_the_fix(tmp_path: Path, name: str) -> None:
     (tmp_path / "corpus.toml").write_text('language = "cs"\n')
     with pytest.raises(UsageError, match="crawl it first"):
         app(["experiment", name, str(tmp_path)], result_action="return_value")
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_crawl_without_a_fetched_seed_is_refused_with_the_cure(evidence: Evidence) -> None:
+def test_a_crawl_without_a_fetched_seed_is_refused_with_the_fix(evidence: Evidence) -> None:
     with pytest.raises(UsageError, match="--seeds FILE"):
         cyclic.run(evidence._replace(depths=evidence.depths + 1))
 
@@ -471,8 +471,8 @@ def test_a_picture_in_a_missing_directory_is_refused_at_once(corpus: Path, tmp_p
 
 @pytest.mark.parametrize("name", ["thresholds", "domains"])
 def test_experiments_without_links_need_only_tables(linkless: Path, name: str) -> None:
-    made = EXPERIMENTS[name]
-    ElementTree.fromstring(made.picture(made.run(gather(linkless))))
+    picture = EXPERIMENTS[name].picture(EXPERIMENTS[name].run(gather(linkless)))
+    assert ElementTree.fromstring(picture).tag.endswith("svg")
 
 
 def test_results_are_synced_before_they_replace_older_ones(

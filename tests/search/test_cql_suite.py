@@ -1,4 +1,4 @@
-"""Answers are those of CQP: its counts, every span, its targets and frequency lists."""
+"""Results match CQP: counts, every span, targets and frequency lists."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_count_and_every_span_is_that_of_cqp(suite: Path, index: Index) ->
         assert counted == query["hits"], query
 
 
-def test_targets_are_those_of_cqp(suite: Path, index: Index) -> None:
+def test_targets_match_cqp(suite: Path, index: Index) -> None:
     for query in queries(suite):
         if "targets_sha256" in query:
             (hits,) = index.search(query["cql"]).hits()
@@ -58,12 +58,12 @@ def test_targets_are_those_of_cqp(suite: Path, index: Index) -> None:
 
 
 def place(written: str) -> str:
-    """A place of a match, as CQP writes it, in our words."""
+    """Return Thresher's name for a place of a match in CQP."""
     anchor, attribute = written.split()
     return f"{attribute}@{anchor}"
 
 
-def test_frequency_lists_are_those_of_cqp(suite: Path, index: Index) -> None:
+def test_frequency_lists_match_cqp(suite: Path, index: Index) -> None:
     compared = 0
     for query in queries(suite):
         groups = [query[name] for name in ("group", "group2") if name in query]

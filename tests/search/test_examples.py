@@ -25,7 +25,7 @@ MODULES = [
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> object:
-    """The corpus of the examples."""
+    """Return the corpus of the examples."""
     directory = tmp_path_factory.mktemp("examples")
     (directory / "small.vert").write_text(VERTICAL)
     import_files(directory / "corpus", [directory / "small.vert"], language="en")

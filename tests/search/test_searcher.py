@@ -31,7 +31,7 @@ sleep\tVVB\tsleep
 
 
 def crawled(directory: Path, texts: dict[str, str], badness: dict[str, float] | None = None) -> None:
-    """A corpus of these pages, by URL."""
+    """Return a corpus of these pages, by URL."""
     (directory / "corpus.toml").write_text('schema = 1\nlanguage = "en"\n')
     docs = TableSegments(directory / "docs", DOCS, {}, 1 << 40)
     for number, (url, text) in enumerate(texts.items()):

@@ -82,7 +82,7 @@ def test_a_duplicate_has_the_number_of_its_original(corpus: Path, record: CrawlR
         assert record.worth[number] == record.worth[record.originals[number]] > 0
 
 
-def test_of_equal_texts_the_first_visited_counts() -> None:
+def test_only_the_first_visited_of_equal_texts_counts() -> None:
     copies = web(
         [("http://a.cz/", 10, 0), ("http://a.cz/1", 10, 7), ("http://b.cz/1", 10, 7)], {0: [2, 1]}, {2: 1}
     )

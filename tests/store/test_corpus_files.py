@@ -89,7 +89,7 @@ def crawl(tmp_path: Path) -> Crawl:
 
 @pytest.fixture
 def corpus(crawl: Crawl) -> CorpusFiles:
-    """Five documents in Parquet and three in the open stream."""
+    """Return five documents in Parquet and three in the open stream."""
     crawl.add(5)
     crawl.seal()
     crawl.add(3)
@@ -307,7 +307,7 @@ def test_paragraphs_of_older_segments_have_no_language(tmp_path: Path):
     assert found["paragraphs"] == [{"text": "Text.", "boilerplate": 0.25, "language": None}]
 
 
-def test_what_is_no_corpus_is_refused_with_the_fix(tmp_path: Path):
+def test_a_directory_without_a_corpus_is_refused_with_the_fix(tmp_path: Path):
     with pytest.raises(NoCorpusError, match="nowhere does not exist; make a corpus: thresher crawl"):
         corpora.open(tmp_path / "nowhere")
     with pytest.raises(NoCorpusError, match=r"is not a corpus .*no corpus\.toml"):
@@ -330,7 +330,7 @@ def test_a_file_that_may_not_be_read_is_named(corpus: CorpusFiles):
     file = corpus.directory / "docs" / "docs-00002.arrows"
     file.chmod(0)
     me = os.geteuid()
-    if me == 0:  # root may read everything: for a while we are somebody else
+    if me == 0:  # Root may read everything, so another user is assumed for a while.
         for directory in (file.parent, *corpus.directory.parents[: len(corpus.directory.parents) - 2]):
             directory.chmod(0o755)
         corpus.directory.chmod(0o755)
@@ -342,5 +342,5 @@ def test_a_file_that_may_not_be_read_is_named(corpus: CorpusFiles):
         os.seteuid(me)
 
 
-def test_what_was_asked_of_the_corpus_is_typed(corpus: CorpusFiles):
+def test_settings_of_a_stored_corpus_are_typed(corpus: CorpusFiles):
     assert corpus.config.language == "cs"

@@ -45,7 +45,7 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
         ({"domains": ["example..cz"]}, r"try example\.cz"),
     ],
 )
-def test_a_request_that_cannot_be_used_is_refused_with_a_fix(
+def test_a_request_that_cannot_be_used_is_refused_with_the_fix(
     asked: dict[str, list[str]], complaint: str
 ) -> None:
     with pytest.raises(UsageError, match=complaint):

@@ -15,7 +15,7 @@ NUMBERED = st.sets(st.integers(0, 200)).map(sorted)
 
 
 def stream(numbers: list[int], cuts: list[int]) -> Iterator[pa.RecordBatch]:
-    """The numbers in batches, some of them empty."""
+    """Yield the numbers in batches, some of them empty."""
     places = [0, *sorted(min(cut, len(numbers)) for cut in cuts), len(numbers)]
     for start, end in pairwise(places):
         some = numbers[start:end]

@@ -64,9 +64,9 @@ def test_rows_are_dropped_and_all_else_goes_on(
 
         after = rewrite_table(directory, before, edit)
         left = [number for number in range(count) if number not in gone]
-        assert numbers(directory, before) == list(range(count)), "what is committed is not touched"
+        assert numbers(directory, before) == list(range(count)), "committed files are not changed"
         assert numbers(directory, after) == left
-        assert rewrite_table(directory, before, edit) == after, "one that was killed can be begun anew"
+        assert rewrite_table(directory, before, edit) == after, "an interrupted rewrite can be repeated"
         adopt(directory, after, naming_of("table"))
         again = TableSegments(directory, SCHEMA, after, 1 << 20)
         assert again.rows == len(left)

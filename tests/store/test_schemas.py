@@ -37,12 +37,12 @@ def row(number: int, **about: Any) -> tuple[Any, ...]:
 
 
 def rows() -> list[tuple[Any, ...]]:
-    """A document with all metadata, and one without any and without a time of download."""
+    """Return a document with all metadata, and one without any and without a time of download."""
     return [row(1, metadata=KNOWN, license=LICENSE), row(0)]
 
 
 def as_schema_1(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A row as the version before wrote it: no nulls, dates as text, 1970 for an unknown time."""
+    """Return a row as the version before wrote it: no nulls, dates as text, 1970 for an unknown time."""
     known = dict(zip(DOCS.names, values, strict=True))
     for name in (*TEXTS, *DATES):
         known[name] = "" if known[name] is None else str(known[name])

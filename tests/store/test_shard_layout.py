@@ -205,7 +205,7 @@ def test_the_state_that_counts_is_the_one_that_the_last_commit_names(corpus: Pat
     assert "state" not in thresher.open(corpus).stats()
 
 
-# what is made of it
+# result
 
 
 def test_exports_have_the_documents_of_all_shards(original: Path) -> None:

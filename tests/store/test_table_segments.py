@@ -49,7 +49,7 @@ def names(directory: Path) -> list[str]:
 
 
 def filled(directory: Path, *portions: range) -> TableSegments:
-    """A table with one flush for each portion of numbers."""
+    """Return a table with one flush for each portion of numbers."""
     table = small(directory)
     for portion in portions:
         for n in portion:
@@ -179,7 +179,7 @@ def test_sealing_is_begun_again_after_a_restart(tmp_path: Path):
 
 
 @pytest.mark.parametrize("leftover", ["docs-00001.parquet", "docs-00001.parquet.tmp", "docs-00002.arrows"])
-def test_what_a_crash_left_behind_before_the_commit_is_deleted(tmp_path: Path, leftover: str):
+def test_uncommitted_files_of_a_crashed_process_are_deleted(tmp_path: Path, leftover: str):
     table = filled(tmp_path, range(3))
     committed = table.lengths()
     table.close()
@@ -321,7 +321,7 @@ def test_a_page_becomes_a_row_with_a_value_in_every_column(tmp_path: Path):
     assert (row["depth"], row["seq"], row["badness"]) == (2, 5, 2.5)
 
 
-def test_what_is_unknown_is_null(tmp_path: Path):
+def test_unknown_values_are_null(tmp_path: Path):
     bare = page(badness=None, languages=(), blocks=(), opt_out=())
     (row,) = docs_of(tmp_path, document_row(REPLY, bare, VERDICT, seq=0, depth=0, raw=None))
     assert (row["badness"], row["warc_file"], row["warc_offset"]) == (None, None, None)

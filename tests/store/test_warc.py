@@ -168,7 +168,7 @@ def test_a_gzip_body_is_unpacked_by_other_readers(tmp_path: Path):
 
 
 def test_warcio_check_passes_bodies_with_wrong_headers(tmp_path: Path):
-    # Not "br": warcio 1.8 stumbles over the brotli package itself, whatever the body.
+    # Not "br": warcio 1.8 fails in the brotli package itself, for any body.
     claims = [
         HEAD + b"Content-Encoding: %s\r\n" % coding for coding in (b"gzip", b"deflate", b"zstd", b"x, gzip")
     ]
@@ -258,7 +258,7 @@ _messy = st.lists(_pieces | st.binary(max_size=3), max_size=25).map(b"".join)
 @settings(max_examples=150)
 @given(headers=_messy, body=st.binary(max_size=300) | _messy, url=st.text(max_size=30))
 @example(headers=b"", body=b"", url="http://a.cz/\r\nWARC-Type: x\ud800 č")
-def test_whatever_a_server_sends_every_reader_finds_the_body(headers: bytes, body: bytes, url: str):
+def test_every_reader_finds_the_body_of_any_response(headers: bytes, body: bytes, url: str):
     with tempfile.TemporaryDirectory() as directory:
         path = written(
             Path(directory), reply(body, headers, url=f"http://a.cz/{url}"), reply(url="http://b.cz/")

@@ -30,13 +30,13 @@ def headed(documents: pa.Table, *, heading: str) -> pa.Table:
 
 
 def valued(documents: pa.Table, *, badness: float) -> pa.Table:
-    """Return documents of this badness, but for the first, whose badness is 0."""
+    """Return documents of this badness, except for the first, which has 0."""
     values = pa.array([0.0, *[badness] * (documents.num_rows - 1)])
     return documents.set_column(documents.schema.get_field_index("badness"), "badness", values)
 
 
 def dated(documents: pa.Table, *, year: str) -> pa.Table:
-    """Documents that were all published in a year."""
+    """Return documents that were all published in a year."""
     days = pa.array([date(int(year), 1, 1)] * documents.num_rows)
     return documents.set_column(documents.schema.get_field_index("published"), "published", days)
 

@@ -53,7 +53,7 @@ def run(*arguments: object, cwd: Path | None = None) -> CommandResult:
 
 
 def in_terminal(columns: int, *arguments: object) -> str:
-    """Return what a command writes to a terminal of some width, without colours; it must succeed."""
+    """Return the output of a command on a terminal of some width, without colours; it must succeed."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "thresher.cli", *map(str, arguments)]

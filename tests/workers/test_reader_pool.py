@@ -184,7 +184,7 @@ def test_the_message_does_not_depend_on_when_the_fork_server_died() -> None:
 
 
 async def parent(readers: ReaderPool) -> int:
-    """The process that the reader comes from."""
+    """Return the process that the reader comes from."""
     (page,) = await read_all(readers, [b"parent"])
     assert isinstance(page, ReadResult) and page.title
     return int(page.title)

@@ -25,7 +25,7 @@ PORTION = 200_000
 
 
 class AnnotationPoolError(EngineError):
-    """A process that annotates died. The message says how to go on."""
+    """An annotation process died. The message says how to continue."""
 
 
 def annotated(

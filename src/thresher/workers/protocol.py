@@ -53,7 +53,7 @@ class CallResult(Struct, frozen=True):
 
     number: int  # of the call, in the order in which calls were handed over
     result: Any = None
-    fault: str = ""  # what went wrong, in one line; empty: nothing
+    fault: str = ""  # the fault in one line; empty if there was none
     log: str = ""  # its standard output and error, and the traceback of a fault
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -106,7 +106,7 @@ def perform(number: int, call: Call, copy: Callable[[str], object] = lambda _: N
     with _captured(copy) as log:
         try:
             result = function_at(call.function)(**call.arguments)
-        except Exception as error:  # the edge: the caller gets the fault, and other calls go on
+        except Exception as error:  # the edge: the caller gets the fault, and other calls continue
             fault = f"{type(error).__name__}: {error}".strip().splitlines()[0]
             is_transient = _is_transient(error)
             log.write(traceback.format_exc())

@@ -36,7 +36,7 @@ class _UnderWay:
     number: int
     call: Call
     began: float
-    node: str = ""  # where it runs; empty: it has not begun
+    node: str = ""  # the node that it runs on; empty until it has begun
 
 
 def _placed(number: int, call: Call) -> Iterator[str | CallResult]:
@@ -71,7 +71,9 @@ class RayEngine:
             raise UsageError(f"Ray cannot be started on this machine: {fault}") from None
         self.address: str = self.ray.util.get_node_ip_address()
         self.started: list[str] = []  # the nodes of lasting calls
-        self.suspects: set[str] = set()  # nodes whose call fell silent, which Ray notices after a minute
+        self.suspects: set[str] = (
+            set()
+        )  # nodes with a call that fell silent, which Ray notices after a minute
         # Backpressure: a call that has not reported its node has not begun.
         self._perform = self.ray.remote(
             max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1

@@ -69,7 +69,7 @@ def _walk(key: int, size: int, value: int, rounds: Sequence[int], *, forward: bo
 
 
 class Shares:
-    """Outcomes with their proportions; the rest has what remains of 1."""
+    """Outcomes with their proportions; the last outcome has the rest of 1."""
 
     def __init__(self, shares: Sequence[tuple[str, float]], rest: str) -> None:
         self._names = [name for name, _ in shares] + [rest]

@@ -170,7 +170,7 @@ def find_host(web: ToyWeb, name: str) -> ToyHost | None:
     return found if found.name == name else None
 
 
-def kin(web: ToyWeb, language: str, bits: int) -> ToyHost:
+def host_in_language(web: ToyWeb, language: str, bits: int) -> ToyHost:
     """Return some host of a language, or any host if no host has this language alone."""
     same = [s for s in spans(web) if s.language == language and s.kind in (*TARGET_KINDS, "foreign")]
     start, end = same[0].start, same[-1].end

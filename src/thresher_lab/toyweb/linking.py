@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from thresher_lab.toyweb.content import openings
 from thresher_lab.toyweb.dice import between, draws, roll, unit
-from thresher_lab.toyweb.hosts import SECTIONS, ToyHost, host, kin
+from thresher_lab.toyweb.hosts import SECTIONS, ToyHost, host, host_in_language
 from thresher_lab.toyweb.plan import (
     LIST_LENGTH,
     Article,
@@ -152,7 +152,7 @@ def _partners(web: ToyWeb, home: ToyHost) -> tuple[ToyLink, ...]:
     for place in range(PARTNERS):
         bits = roll(web.seed, "partner", home.number, place)
         same = (bits >> 48) / 0x10000 < SAME_LANGUAGE
-        friend = kin(web, home.language, bits) if same else host(web, bits % web.hosts)
+        friend = host_in_language(web, home.language, bits) if same else host(web, bits % web.hosts)
         found.append(ToyLink(f"{'https' if place % 2 else 'http'}://{friend.name}/", friend.name))
     return tuple(found)
 
@@ -177,7 +177,7 @@ def text_target(web: ToyWeb, home: ToyHost, language: str, bits: int) -> str:
     if (bits & 0xFFFF) / 0x10000 >= TEXT_LINK_ABROAD:
         return href(home, linked(web, home, 1 + (bits >> 24) % home.pages).path)
     same = (bits >> 16 & 0xFFFF) / 0x10000 < SAME_LANGUAGE
-    away = kin(web, language, bits >> 32) if same else host(web, (bits >> 32) % web.hosts)
+    away = host_in_language(web, language, bits >> 32) if same else host(web, (bits >> 32) % web.hosts)
     scheme = "https" if bits >> 20 & 1 else "http"
     return f"{scheme}://{elsewhere(web, away, bits >> 24)}"
 

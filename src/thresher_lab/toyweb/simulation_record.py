@@ -77,7 +77,7 @@ class _Walk:
     def __init__(self, web: ToyWeb, trap_urls: int) -> None:
         self._web = web
         self._trap_urls = trap_urls
-        self._gate = UrlScope(ScopeSettings())
+        self._scope = UrlScope(ScopeSettings())
         self._tries, self._fetch = PoliteSettings().tries, FetchSettings()
         self._traps: Counter[str] = Counter()  # by host
         # By host: number, spot, redirects. In a plain dict, the first key is slow to find after many deletions.
@@ -125,7 +125,12 @@ class _Walk:
             return -1  # Too many redirects; another link may lead there.
         name = key.partition("/")[0]
         spot = locate(self._web, url)
-        if spot is None or forbidden(spot) or not self._gate.admits(url, None) or not self._bears(name, spot):
+        if (
+            spot is None
+            or forbidden(spot)
+            or not self._scope.admits(url, None)
+            or not self._bears(name, spot)
+        ):
             self.numbers[key] = -1
             return -1
         number = self.numbers[key] = len(self.urls)

@@ -79,7 +79,7 @@ class ToyWeb(Struct, frozen=True, cache_hash=True, kw_only=True, forbid_unknown_
 
     # Properties of articles.
     stray: float = 0.05  # in another language than its host
-    private: float = 0.08  # where robots.txt forbids to go; a third of them allowed again
+    private: float = 0.08  # under a path that robots.txt forbids; a third of them allowed again
     orphan: float = 0.05  # linked from a sitemap or feed alone
     reprint: float = 0.04  # another host's text in one's own menus
     near_duplicate: float = 0.04  # another host's text with a few words changed

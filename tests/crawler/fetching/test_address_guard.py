@@ -104,7 +104,7 @@ def test_text_that_is_not_an_address_is_refused(text):
 
 
 def _destination(text: str) -> IPv4Address | IPv6Address:
-    """The address that packets really go to, where the standard library would not look inside."""
+    """Return the address that packets really go to, where the standard library would not look inside."""
     parsed = ip_address(text)
     if isinstance(parsed, IPv6Address):
         return parsed.ipv4_mapped or parsed.sixtofour or parsed

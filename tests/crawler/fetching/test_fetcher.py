@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import resource
 import socket
+import time
 
 import pytest
 import uvloop
@@ -29,6 +30,7 @@ from thresher.records import Reply
 @pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_a_reply_has_the_exact_bytes(loop_factory):
     head = b"HTTP/1.1 200 Fine  \r\nServer: x\r\ncontent-TYPE:text/html; charset=x\r\nContent-Length: 5\r\n"
+    started = time.monotonic()
     [reply], seen = ask(head + b"\r\n\x00\xffabc", "http://a.cz/p?q=1", loop_factory=loop_factory)
     assert isinstance(reply, Reply)
     assert (reply.url, reply.status, reply.truncated) == ("http://a.cz/p?q=1", 200, "")
@@ -36,7 +38,7 @@ def test_a_reply_has_the_exact_bytes(loop_factory):
     assert reply.body == b"\x00\xffabc"
     assert reply.header("Content-Type") == "text/html; charset=x"
     assert reply.address == "127.0.0.1"
-    assert 0 < reply.elapsed < 1
+    assert 0 < reply.elapsed < time.monotonic() - started
     assert seen.requests[0].startswith(b"GET /p?q=1 HTTP/1.1\r\n")
 
 
@@ -196,19 +198,19 @@ def test_no_more_connections_are_opened_than_allowed():
 
 def test_a_fetch_that_waits_its_turn_loses_none_of_its_time():
     async def unhurried(writer):
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.2)
         writer.write(HI)
         await writer.drain()
 
     async def main():
-        limits = config.FetchSettings(connections=1, total_timeout=0.3)
+        limits = config.FetchSettings(connections=1, total_timeout=2.0)
         async with (
             web(lambda writer, _: unhurried(writer)) as seen,
             fetcher(limits, connect_to=seen.address) as crawler,
         ):
-            return await asyncio.gather(*(crawler.fetch(f"http://h{i}.cz/") for i in range(5)))
+            return await asyncio.gather(*(crawler.fetch(f"http://h{i}.cz/") for i in range(12)))
 
-    assert [reply.truncated for reply in run(main())] == [""] * 5
+    assert [reply.truncated for reply in run(main())] == [""] * 12
 
 
 @pytest.mark.parametrize(("files", "expected"), [(20_000, 500), (600, 344), (64, 32), (1, 1)])

@@ -82,15 +82,17 @@ def test_trailers_without_end_are_cut_off():
 
 
 def test_a_server_that_never_answers_is_given_up():
-    failure = outcome(lambda writer, _: None)
+    limits = config.FetchSettings(first_byte_timeout=0.2)
+    failure = outcome(lambda writer, _: None, limits=limits)
     assert (failure.reason, failure.transient) == ("timeout", True)
-    assert 0.19 < failure.elapsed < 1
+    assert limits.first_byte_timeout / 2 < failure.elapsed < limits.total_timeout
 
 
 def test_a_body_that_never_ends_is_kept_as_far_as_it_came():
-    reply = outcome(OK + b"Content-Length: 10\r\n\r\nhi", limits=config.FetchSettings(total_timeout=0.1))
+    limits = config.FetchSettings(total_timeout=1.0)
+    reply = outcome(OK + b"Content-Length: 10\r\n\r\nhi", limits=limits)
     assert (reply.status, reply.body, reply.truncated) == (200, b"hi", "time")
-    assert 0.09 < reply.elapsed < 1
+    assert limits.total_timeout / 2 < reply.elapsed
 
 
 @pytest.mark.parametrize("answer", [OK + b"X: y\r\n", lambda w, _: endless(w, b" " * 1000, OK + b"X: y\r\n")])
@@ -115,7 +117,7 @@ def test_a_body_that_drips_too_slowly_is_given_up_long_before_the_deadline():
         async with web(answer) as seen, fetcher(limits, connect_to=seen.address) as crawler:
             return await asyncio.gather(crawler.fetch("http://a.cz/body"), crawler.fetch("http://b.cz/head"))
 
-    body, head = run(asyncio.wait_for(main(), 5))
+    body, head = run(asyncio.wait_for(main(), config.FetchSettings().total_timeout / 2))
     assert (body.status, body.truncated) == (200, "time")
     assert (head.reason, head.transient) == ("timeout", True)
 
@@ -123,7 +125,7 @@ def test_a_body_that_drips_too_slowly_is_given_up_long_before_the_deadline():
 def test_a_chunk_extension_without_end_is_given_up():
     reply = outcome(
         lambda w, _: endless(w, b"x" * 100, OK + b"Transfer-Encoding: chunked\r\n\r\n2;"),
-        limits=config.FetchSettings(total_timeout=0.2),
+        limits=config.FetchSettings(total_timeout=1.0),
     )
     assert (reply.body, reply.truncated) == (b"", "time")
 

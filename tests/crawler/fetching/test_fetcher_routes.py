@@ -144,7 +144,7 @@ def test_a_fixed_route_must_be_an_address():
 
 
 def direct(url, *addresses, tls=None):
-    """A fetch as in the wild, but for the addresses, which lead here."""
+    """Fetch as on the real web, except that all addresses lead to this machine."""
 
     async def main():
         async with web(HI, tls) as seen:
@@ -184,7 +184,7 @@ def authority():
 
 @pytest.fixture
 def trusted(authority, tmp_path, monkeypatch):
-    """The authority is the only one that this machine trusts."""
+    """Make the authority the only one that this machine trusts."""
     path = tmp_path / "authorities.pem"
     authority.cert_pem.write_to_path(str(path))
     monkeypatch.setenv("SSL_CERT_FILE", str(path))

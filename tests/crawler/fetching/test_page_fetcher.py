@@ -121,7 +121,7 @@ class Setting:
         return asyncio.run(self.pages.fetch_page(url, **options))
 
     def permitted(self, url: str) -> None:
-        """Ask for permission until the URL is allowed, sleeping as long as is said."""
+        """Ask for permission until the URL is allowed, and sleep as long as each answer requires."""
 
         async def ask() -> None:
             while not isinstance(permission := await self.pages.permission(url), Allowed):

@@ -207,7 +207,7 @@ class CycleMachine(RuleBasedStateMachine):
             self.revert()
 
     def chosen(self, urls: set[str]) -> set[str]:
-        """The best, at most so many, and of one domain."""
+        """Return the best URLs, with a limit for each domain."""
         chosen: list[str] = []
         for url in sorted(urls, key=lambda url: -self.weights[url]):
             same = sum(domain(host(one)) == domain(host(url)) for one in chosen)

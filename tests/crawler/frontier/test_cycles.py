@@ -58,7 +58,7 @@ def run(directory: Path, server: Server, seeds: list[str], **sections: dict[str,
 
 
 def rows_of_cycles(directory: Path) -> list[tuple[int, dict[str, Any]]]:
-    """What was fetched, in order, each with the number of its cycle."""
+    """Return the fetched URLs in order, each with the number of its cycle."""
     corpus = thresher.open(directory)
     fetched = [row for row in corpus.outcomes().to_pylist() if row["status"]]
     cycles = corpus.stats()["cycles"]
@@ -141,9 +141,7 @@ def test_the_command_line_asks_for_cycles_and_shows_them(tmp_path: Path, small: 
 @pytest.mark.parametrize(
     "terms", [{"count": 3}, {"domain_pages": 3}, {"selection": True}, {"pages": -1}, {"pages": 1, "seeds": 0}]
 )
-def test_terms_that_cannot_be_used_are_refused_with_the_cure(
-    tmp_path: Path, terms: dict[str, object]
-) -> None:
+def test_terms_that_cannot_be_used_are_refused_with_the_fix(tmp_path: Path, terms: dict[str, object]) -> None:
     with pytest.raises(
         UsageError, match=r"cycles\.\w+ (= .*--cycle-pages 2500|must be .*for example \w+ = )"
     ):
@@ -228,7 +226,7 @@ def test_good_places_are_blocks_below_a_bound_on_pages_up_to_one(
     assert good_places(badness, [0.1, 0.5, 0.49, 1.0], 10.0, 0.5).tolist() == places
 
 
-# how old a page may be
+# highest age of a page
 
 NOW = 1_750_000_000.0  # June 2025
 

@@ -43,7 +43,7 @@ def state(tmp_path: Path) -> KeyValueState:
 
 
 def drain(frontier: Frontier) -> list[str]:
-    """All URLs in the order they are handed out, hosts freed at once."""
+    """Return all URLs in the order in which they are handed out; hosts are free at once."""
     urls = []
     while taken := frontier.take():
         urls.append(taken.url)

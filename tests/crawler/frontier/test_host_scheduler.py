@@ -20,7 +20,7 @@ from thresher.crawler.frontier.host_scheduler import (
 
 
 def weight(rank: int) -> float:
-    """The weight that has a rank: there are two for half of it."""
+    """Return the weight for a rank; two weights have half of it."""
     return 2.0 ** (-rank / 2)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from math import inf, nan
+from math import inf, isfinite, nan
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -103,7 +103,8 @@ def test_a_mix_is_kept_in_the_corpus(tmp_path: Path) -> None:
 
 def test_every_mix_is_of_known_prioritisers() -> None:
     for name in MIXES:
-        Priorities(parse({"policy": {"name": name}}).policy)
+        priorities = Priorities(parse({"policy": {"name": name}}).policy)
+        assert isfinite(priorities.factors(GOOD, [link()])[0])
 
 
 def test_signals_of_the_language_raise_a_factor_and_signals_of_others_lower_it() -> None:

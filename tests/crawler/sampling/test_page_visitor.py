@@ -73,7 +73,7 @@ def candidates(web: ToyWeb, count: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def nasty(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, VisitResult], list[str], Path]:
-    """A web's visits by URL, the URLs that were asked for, and the server's journal."""
+    """Return a web's visits by URL, the URLs that were asked for, and the server's journal."""
     urls = candidates(WEB, 150)
     journal = tmp_path_factory.mktemp("nasty") / "journal"
     with serve(WEB, journal=journal) as server:
@@ -150,7 +150,7 @@ def test_a_host_is_never_asked_twice_within_its_delay(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def busy() -> Iterator[tuple[Server, list[str]]]:
-    """A web that answers "later" at first, and URLs of several hosts there."""
+    """Yield a web that answers "later" at first, and URLs of several hosts there."""
     web = ToyWeb.calm(hosts=6, pages_per_host=(5, 10), flaky=1.0, retry_after=77)
     urls = {host(url): url for url, known in reachable(web, all_seeds(web)) if known.kind == "flaky"}
     with serve(web) as server:
@@ -178,7 +178,7 @@ def test_hosts_that_ask_for_too_much_time_or_do_not_exist_are_reasons(busy: tupl
 
 @pytest.fixture
 def refused() -> Iterator[str]:
-    """An address at which connections are refused."""
+    """Yield an address at which connections are refused."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nothing listens there
         yield f"127.0.0.1:{taken.getsockname()[1]}"

@@ -23,7 +23,7 @@ STRATA = 5
 TOP = 0.05  # the share of pages that have the most in-links
 WALKS = 8
 
-# What near uniform means here: a uniform sample of as many pages stays within both bounds. A walk that is not
+# Bounds of a near-uniform sample: a uniform sample of as many pages stays within both bounds. A walk that is not
 # corrected has to fail them, or the test would show nothing.
 MAX_DISTANCE = 0.1  # total variation between the sample's and the true shares of pages by in-links
 MAX_FAVOUR = 1.5  # times that the most popular pages are more frequent in the sample than among all pages
@@ -31,7 +31,7 @@ MAX_FAVOUR = 1.5  # times that the most popular pages are more frequent in the s
 
 @pytest.fixture(scope="module")
 def graph() -> dict[str, tuple[str, ...]]:
-    """The pages of a toy web that its seeds lead to, with their links."""
+    """Return the pages of a toy web that its seeds lead to, with their links."""
     found = dict(reachable(WEB, all_seeds(WEB)))
     pages = {url for url, known in found.items() if known.status == 200 and known.language}
     return {url: tuple(link for link in found[url].links if link in pages and link != url) for url in pages}
@@ -47,7 +47,7 @@ class Popularity:
         self.top = set(ordered[-round(TOP * len(ordered)) :])
 
     def distance(self, weights: Weights) -> float:
-        """Total variation between the shares of the strata and those of a uniform sample."""
+        """Return the total variation between the shares of the strata and the shares of a uniform sample."""
         shares = [0.0] * STRATA
         for url, weight in weights.items():
             shares[self.stratum[url]] += weight
@@ -55,7 +55,7 @@ class Popularity:
         return sum(abs(share / total - 1 / STRATA) for share in shares) / 2
 
     def favour(self, weights: Weights) -> float:
-        """How many times more frequent the most popular pages are than they should be."""
+        """Return the frequency of the most popular pages relative to a uniform sample."""
         top = sum(weight for url, weight in weights.items() if url in self.top)
         return top / sum(weights.values()) / TOP
 
@@ -65,7 +65,7 @@ def weighed(sample: Sequence[SampledPage]) -> dict[str, float]:
 
 
 def counted(sample: Sequence[SampledPage]) -> dict[str, float]:
-    """The plain walk: a page weighs as much as it was visited often."""
+    """Return a plain walk: the weight of a page is the number of its visits."""
     return {page.url: float(page.visits) for page in sample}
 
 

@@ -220,7 +220,7 @@ def test_a_shard_that_moves_ends_and_the_others_continue() -> None:
     assert leader.ending is None
 
 
-def test_bytes_and_seconds_are_those_of_all_runs_and_shards() -> None:
+def test_bytes_and_seconds_are_sums_over_runs_and_shards() -> None:
     leader, _ = lead(2, BudgetSettings(max_bytes=100))
     reply_to(leader, heartbeat(0, downloaded=60))
     assert leader.ending is None

@@ -146,7 +146,7 @@ def test_faults_of_the_crawl_end_it_and_are_not_taken_for_faults_of_the_connecti
     asyncio.run(run())
 
 
-def test_what_is_not_committed_is_not_sent(tmp_path: Path) -> None:
+def test_uncommitted_links_are_not_sent(tmp_path: Path) -> None:
     async def run() -> None:
         first, second = Station(tmp_path / "0", 0), Station(tmp_path / "1", 1)
         await introduced(first, second)
@@ -189,7 +189,7 @@ def test_a_receiver_that_dies_before_its_commit_gets_all_of_it_again(tmp_path: P
     asyncio.run(run())
 
 
-def test_a_sender_that_dies_sends_what_may_not_have_arrived_and_it_counts_once(tmp_path: Path) -> None:
+def test_a_restarted_sender_sends_unacknowledged_links_again_and_they_count_once(tmp_path: Path) -> None:
     async def run() -> None:
         first, second = Station(tmp_path / "0", 0), Station(tmp_path / "1", 1)
         await introduced(first, second)

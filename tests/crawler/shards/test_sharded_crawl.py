@@ -70,18 +70,18 @@ def config(**sections: dict[str, Any]) -> Config:
 
 
 class Place(Protocol):
-    """Where shards run."""
+    """Processes and networks in which shards run."""
 
     engine: str
 
     def kill_node_of(self, process: int) -> None:
-        """All that runs on the machine of a process ends."""
+        """Kill all processes on the machine of a process."""
 
     def pause_node_of(self, process: int) -> list[int]:
         """Suspend all processes on the machine of a process; return them."""
 
     def start_again(self) -> None:
-        """Everything was killed."""
+        """Prepare for a new start after all processes were killed."""
 
 
 class Here:
@@ -255,7 +255,7 @@ def test_no_page_is_lost_or_duplicated_when_processes_die_or_sleep(tmp_path: Pat
 
 
 @pytest.mark.timeout(120)
-def test_budgets_and_stopping_are_those_of_the_whole_crawl(tmp_path: Path, place: Place) -> None:
+def test_budgets_and_stopping_apply_to_the_whole_crawl(tmp_path: Path, place: Place) -> None:
     directory = tmp_path / "corpus"
     directory.mkdir()
     (directory / "corpus.toml").write_text(dump(config(polite={"delay": 0.0})))

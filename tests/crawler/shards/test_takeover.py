@@ -64,7 +64,7 @@ class RecordingShard:
 
 
 def names(directory: Path, config: Config = CONFIG) -> list[str]:
-    """The pages that readers find, all of them with their raw records."""
+    """Return the pages that readers find, all of them with their raw records."""
     corpus = CorpusFiles(directory, config)
     found = list(corpus)
     for document in found:

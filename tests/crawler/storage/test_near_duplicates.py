@@ -71,7 +71,7 @@ def test_a_filter_at_its_limit_forgets_the_oldest_and_only_these(monkeypatch: py
     assert some.may_hold(pages[: some.oldest].reshape(-1)).mean() <= 1e-3
 
 
-# What stays of a page
+# Stored records of a page
 
 
 def test_a_paragraph_is_dropped_when_it_comes_again(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ WEB = ToyWeb.calm(
 
 
 def family(url: str) -> str:
-    """The text that a page has, whether word for word or nearly so."""
+    """Return the text that a page has, exactly or nearly."""
     found = truth(WEB, url)
     return found.near_duplicate_of or found.group
 

@@ -175,7 +175,7 @@ FILE_ENTITY = '<!DOCTYPE TEI [<!ENTITY x SYSTEM "file:///etc/passwd">]><TEI><tex
         ("<a>" * 20_000, r"more than 10,000 nested elements"),
     ],
 )  # fmt: skip
-def test_xml_that_cannot_be_used_is_named_with_line_and_cure(text: str, message: str) -> None:
+def test_xml_that_cannot_be_used_is_named_with_line_and_fix(text: str, message: str) -> None:
     with pytest.raises(ImportFileError, match=message):
         teis(text)
 

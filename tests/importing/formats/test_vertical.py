@@ -38,7 +38,7 @@ def remarks(text: str | bytes, **options: object) -> str:
 
 
 def flat(*names: str) -> Records:
-    """Records from signs: `<s`, `>s`, or a word."""
+    """Return records from signs: `<s`, `>s`, or a word."""
     return [
         OpenTag(name[1:], {}) if name[0] == "<" else CloseTag(name[1:]) if name[0] == ">" else Token((name,))
         for name in names
@@ -328,7 +328,7 @@ class Plain:
         for name in reversed(list(self.depth)):
             self.close(name)
         if any(isinstance(record, Token) for record in self.records):
-            # Between two tokens, what ends comes before what begins.
+            # Between two tokens, ends of structures come before beginnings.
             kinds = groupby(self.records, lambda record: isinstance(record, Token))
             ordered = [sorted(group, key=lambda record: isinstance(record, OpenTag)) for _, group in kinds]
             self.documents.append((self.meta, list(chain.from_iterable(ordered))))

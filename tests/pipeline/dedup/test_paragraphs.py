@@ -66,7 +66,7 @@ def concluded(shards: Sequence[ArtifactOutput], folder: Path, found: DecidedRoun
 def watched(
     stages: Stages[Result], look: Callable[[list[Task], list[ArtifactOutput]], None]
 ) -> Stages[Result]:
-    """Stages, at each of which somebody looks when its tasks are done."""
+    """Stages that call a function when their tasks are done."""
     try:
         tasks = next(stages)
         while True:
@@ -79,7 +79,7 @@ def watched(
 
 
 def repetitive(seed: int, documents: int, letters: str = "abc") -> list[list[str]]:
-    """Documents that have much in common."""
+    """Return documents that have much in common."""
     dice = random.Random(seed)
     return [
         [" ".join(dice.choices(letters, k=dice.randrange(30))) for _ in range(dice.randrange(6))]
@@ -88,12 +88,12 @@ def repetitive(seed: int, documents: int, letters: str = "abc") -> list[list[str
 
 
 def chain(length: int) -> list[list[str]]:
-    """Documents of which each has half of its words from the one before, and half of the next one's."""
+    """Return documents that share half of their words with the one before, and half with the next."""
     parts = [" ".join(f"w{part}x{word}" for word in range(20)) for part in range(length + 1)]
     return [[f"{one} {other}"] for one, other in pairwise(parts)]
 
 
-# What is dropped
+# Dropped paragraphs
 
 PARAGRAPHS = st.lists(st.sampled_from(["a", "b", "c", "字"]), max_size=25).map(" ".join)
 DOCUMENTS = st.lists(st.lists(PARAGRAPHS, max_size=4), max_size=25)
@@ -107,7 +107,7 @@ DOCUMENTS = st.lists(st.lists(PARAGRAPHS, max_size=4), max_size=25)
     memory=st.sampled_from([1 << 12, 20_000, 1 << 20]),
     shard_paragraphs=st.integers(1, 30),
 )
-def test_the_dropped_paragraphs_are_those_of_a_plain_loop_over_a_set(
+def test_the_dropped_paragraphs_match_a_plain_loop_over_a_set(
     documents: list[list[str]], share: float, memory: int, shard_paragraphs: int
 ) -> None:
     found = list(drop(documents, share=share, memory=memory, shard_paragraphs=shard_paragraphs))
@@ -178,7 +178,7 @@ def test_documents_that_fail_leave_nothing_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-# How it is done
+# Execution
 
 
 def test_the_files_of_every_stage_are_the_same_bytes_however_often_they_are_made(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_any_run_can_be_compared_while_its_results_exist(corpus: Path) -> None:
 
 
 @given(st.lists(st.sampled_from("abc")), st.data())
-def test_missing_paragraphs_are_those_that_do_not_stay(before: list[str], data: st.DataObject) -> None:
+def test_missing_paragraphs_are_exactly_the_removed_ones(before: list[str], data: st.DataObject) -> None:
     stays = data.draw(st.lists(st.booleans(), min_size=len(before), max_size=len(before)))
     after = [paragraph for paragraph, stay in zip(before, stays, strict=True) if stay]
     gone = missing(before, after)

@@ -1,4 +1,4 @@
-"""What each step of a recipe does to a corpus."""
+"""Steps of a recipe: the documents they keep, change and drop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def tale(*animals: str) -> str:
-    """Paragraphs of many runs of seven words, each with animals of its own."""
+    """Return paragraphs of many runs of seven words, each with animals of its own."""
     return "\n".join(
         " ".join(f"the {animal} {number} went over hill and dale" for number in range(20))
         for animal in animals
@@ -103,7 +103,7 @@ def test_old_shards_are_written_again_only_if_other_documents_are_dropped(tales:
         "similar_documents": ["found", "found", "found", "made"],
     }
     assert [step.report["documents"] for step in run.steps[1:-1]] == [15, 13, 13]
-    # What comes before is another matter: of two that are the same, the first stays.
+    # Earlier documents matter, though: the first of two equal ones stays.
     files = sorted((tales / "docs").iterdir())
     files[3].rename(files[3].with_name("moved"))
     for path in reversed(files[:3]):
@@ -230,7 +230,7 @@ def test_documents_with_little_text_of_their_own_are_of_lower_quality(tmp_path: 
 
 
 def animals(directory: Path) -> list[str]:
-    """The second word of every document, in the order of the index."""
+    """Return the second word of every document, in the order of the index."""
     lines = thresher.open(directory).search("<doc> [] []").concordance(context=0).records()
     return [str(line["match"]).split()[1] for line in lines]
 
@@ -342,7 +342,7 @@ end.version = 1
 
 
 def own(folder: Path, end: str, *, body: str = OWN) -> None:
-    """A module of a user's with a step, and others that it needs."""
+    """Return a user's module with a step, and the modules that it imports."""
     folder.mkdir(exist_ok=True)
     (folder / "mine.py").write_text(body)
     (folder / "helper_of_mine.py").write_text(f"END = {end!r}\n")

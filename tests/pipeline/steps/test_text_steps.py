@@ -59,7 +59,7 @@ PAGES = {
 
 
 def make(directory: Path, *, old_text: str = "", pages: Mapping[str, bytes] = PAGES) -> list[ReadResult]:
-    """A corpus of these pages as they are read today, the last without its raw page, or with an old text."""
+    """Return a corpus of these pages as read today; the last may lack its raw page, or have an old text."""
     warc = WarcWriter(directory / "warc", {}, 1 << 30, "thresher", {})
     work = directory / "work" / "docs"
     docs = TableSegments(work, DOCS, {}, 1 << 40)
@@ -87,7 +87,7 @@ def make(directory: Path, *, old_text: str = "", pages: Mapping[str, bytes] = PA
 
 
 def result(directory: Path, run: Run) -> pa.Table:
-    """What came of the last step that gave documents."""
+    """Return the documents of the last step that has any."""
     store = ArtifactStore(directory / "runs")
     return pa.Table.from_batches(
         [
@@ -151,7 +151,7 @@ def test_pages_that_the_current_judge_rejects_are_counted_by_reason(tmp_path: Pa
     assert result(tmp_path, run)["url"].to_pylist() == ["http://b.cz/3"], "of which there is no raw page"
 
 
-# A reader that is stalled or killed by some pages, once or always, and writes down what it begins to read.
+# A reader that some pages stall or kill, once or always; it records each page before reading it.
 STUBBORN = """
 import os, signal, sys
 from thresher.workers import reader_worker as worker
@@ -197,7 +197,7 @@ def test_a_page_that_cannot_be_read_is_retried_alone_and_costs_no_document(
 
 
 class Elsewhere(Here):
-    """A machine that has other languages, trained by somebody else."""
+    """A machine with other trained languages."""
 
     def __init__(self, languages: Path) -> None:
         super().__init__()

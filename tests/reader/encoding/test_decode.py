@@ -80,7 +80,7 @@ def test_codings_that_are_unknown_or_too_many_are_faults() -> None:
     assert unpack(PAGE, "gzip, gzip, gzip", LIMIT).fault == "too many encodings"
 
 
-def test_a_stream_cut_off_gives_what_came_before() -> None:
+def test_a_truncated_stream_gives_the_bytes_before_the_end() -> None:
     incompressible = os.urandom(50_000)
     for coding, packed in {
         "gzip": gzip.compress(incompressible),

@@ -130,7 +130,7 @@ def test_a_model_of_other_measures_is_refused_with_the_fix() -> None:
         )
 
 
-def test_a_kernel_takes_only_what_it_was_compiled_for() -> None:
+def test_a_kernel_takes_only_the_types_it_was_compiled_for() -> None:
     assert best_cut(np.zeros((0, 1), np.int64), np.zeros(0), 1.0) == 0.0
     # Other types would be compiled silently, in every process.
     with pytest.raises(TypeError):

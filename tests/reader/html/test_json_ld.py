@@ -50,7 +50,7 @@ def test_properties_missing_from_the_article_are_taken_from_the_page():
     assert read({"@graph": graph}) == READ
 
 
-def test_properties_of_teasers_comments_and_products_are_not_those_of_the_page():
+def test_properties_of_teasers_comments_and_products_are_not_taken_for_the_page():
     teasers = {"@type": "ItemList", "itemListElement": [ARTICLE]}
     comments = {"@type": "WebPage", "comment": ARTICLE}
     product = {"@type": "Product", "review": ARTICLE, "datePublished": "2026-03-01"}

@@ -1,4 +1,4 @@
-"""The scan of a page finds what a real HTML parser finds, and its kernels are compiled once."""
+"""The scan of a page agrees with a real HTML parser, and its kernels are compiled once."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def words(markup: Markup) -> Counter[str]:
 @example("<table>a<tr>b<td>c</table>d")
 @example("<p><a href=/here>a<p>b</a>c")
 @example("<b><p>a</b>b</p><li>c<li>d</ul>e")
-def test_text_and_links_of_any_soup_are_those_of_a_real_parser(soup: str) -> None:
+def test_text_and_links_of_any_soup_match_a_real_parser(soup: str) -> None:
     ours = scan(soup.encode(), 1000)
     tree = LexborHTMLParser(soup.encode())
     for node in tree.css("button"):

@@ -45,7 +45,7 @@ SPACED = [
 ]
 BY_CHARACTER = ["zh", "ja", "ko"]
 ONE_LANGUAGE = [{"hr", "bs", "sr"}]  # they share their function words
-# Close relatives, whose lists of words contain some of each other's.
+# Closely related languages with common words in their lists.
 NEAREST = [{"no", "nn"}, {"no", "da"}, {"id", "ms"}]
 FILLER = "zzyx"  # a word of no language
 
@@ -242,7 +242,7 @@ def test_a_menu_does_not_get_better_by_repetition() -> None:
     assert badness(menu * 30, known("cs")) > 20
 
 
-def test_of_a_long_text_all_parts_count() -> None:
+def test_all_parts_of_a_long_text_count() -> None:
     czech = known("cs")
     good, bad = running("cs", 10_000), word_list("cs", 10_000)
     assert badness(good, czech) < badness(bad[:20_000] + good, czech) < badness(bad, czech)

@@ -27,7 +27,7 @@ TURKISH = "\n".join(SENTENCES * 20)
 
 @pytest.fixture(autouse=True)
 def own_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A language qaa, trained from Turkish by mistake, in a directory of the test's own."""
+    """Yield a language qaa, trained from Turkish by mistake, in a directory of the test's own."""
     monkeypatch.setenv("THRESHER_LANGUAGES", str(tmp_path / "languages"))
     custom_models.clear_cache()
     save(train("qaa", TURKISH))

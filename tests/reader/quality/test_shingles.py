@@ -77,12 +77,13 @@ def test_text_that_is_no_valid_unicode_has_runs() -> None:
     assert [len(hashes) for hashes in runs_of("\ud800 a b c d e f g \udfff", "\x00" * 50)] == [1, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.growth
 @pytest.mark.parametrize("text", ["word " * 2_000_000, "字" * 5_000_000, "İ " * 3_000_000])
 def test_a_huge_text_costs_no_more_than_a_long_one(text: str) -> None:
     started = time.process_time()
     found = page_shingles([text] * 3, [True] * 3)
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 1.0, "some 5 ms are usual"
+    assert found == page_shingles([text[:MAX_SHINGLED_CHARS]] * 3, [True] * 3)
     assert found.counts[0] > 0 == found.counts[1] == found.counts[2]
     assert len(found.hashes) <= 8 * MAX_SHINGLED_CHARS
 

@@ -263,6 +263,7 @@ def test_the_signals_of_any_page_are_between_0_and_1(
     assert in_range(found)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,4 +1,4 @@
-"""Concordances show hits in their context, and only those that are asked for."""
+"""Concordances show the requested hits in their context."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture(autouse=True, params=[1, 1 << 20])
 def much_is_little(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hits come in small parts, and what need not be held is let go at once, or not before the end."""
+    """Make hits come in small parts, with memory released at once or only at the end."""
     monkeypatch.setattr("thresher.search.execution.segment_search.RANGE_SIZES", (64,))
     monkeypatch.setattr("thresher.search.analysis.concordance.HELD_LINES", request.param)
 
 
 def lines(corpus: Corpus, query: str = QUERY, **options: Any) -> list[dict[str, Any]]:
-    """The lines of a concordance, but for where their hits are."""
+    """Return the lines of a concordance without the positions of their hits."""
     return placeless(kwic(corpus.index, corpus.index.search(query), **{"size": None, **options}))
 
 
@@ -46,7 +46,7 @@ def placeless(table: ResultTable) -> list[dict[str, Any]]:
 
 
 def line(corpus: Corpus, number: int, hit: tuple[int, int], context: int | str) -> dict[str, Any]:
-    """A line, as a loop over all tokens would make it."""
+    """Return a line, as a loop over all tokens would make it."""
     first, last = hit
     words, documents = corpus.tokens.word.tolist(), corpus.tokens.doc.tolist()
     owners = corpus.tokens[context].tolist() if isinstance(context, str) else documents
@@ -105,7 +105,7 @@ def test_a_page_asks_for_no_more_hits_than_it_takes(corpus: Corpus, monkeypatch:
     assert placeless(page) == lines(corpus)[5:10]
 
 
-def test_a_page_says_what_it_is_a_part_of(corpus: Corpus) -> None:
+def test_a_page_states_the_size_of_the_whole_result(corpus: Corpus) -> None:
     total = len(corpus.hits(QUERY))
     search = corpus.index.search(QUERY)
     assert kwic(corpus.index, search, size=None).is_whole

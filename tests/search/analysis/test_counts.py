@@ -1,4 +1,4 @@
-"""Counts of hits are those that a data frame of all tokens gives."""
+"""Counts of hits match a data frame of all tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAIRS = '[pos="N"] @[pos="V"]'
 
 @pytest.fixture(autouse=True)
 def short_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hits come in small parts."""
+    """Make hits come in small parts."""
     monkeypatch.setattr("thresher.search.execution.segment_search.RANGE_SIZES", (64,))
 
 
@@ -35,7 +35,7 @@ def late(corpus: Corpus) -> pd.DataFrame:
 
 
 def listed(counts: pd.Series) -> list[tuple[str, int]]:
-    """Values with their counts, the most frequent first, then by bytes."""
+    """Return values with their counts, the most frequent first, then by bytes."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0].encode()))
 
 
@@ -60,7 +60,7 @@ def test_hits_outside_a_subcorpus_do_not_count(corpus: Corpus) -> None:
 
 
 def at(corpus: Corpus, places: np.ndarray, anchors: np.ndarray, attribute: str) -> pd.Series:
-    """The values at places, but for those in another document than their anchors."""
+    """Return the values at places, except places in another document than their anchors."""
     tokens = corpus.tokens
     known = [
         (place, anchor)
@@ -128,7 +128,7 @@ def test_hits_are_compared_with_the_sizes_of_the_parts_that_they_are_in(corpus: 
 
 
 def reduced_frequency(places: list[int], size: int) -> float:
-    """The mean number of parts with a hit, over all cuts of a ring into as many parts as there are hits."""
+    """Return the mean number of parts with a hit, over all cuts of a ring into one part per hit."""
     length = size / len(places)
     distances = [
         (place - before) % size or size for place, before in zip(places, [places[-1], *places], strict=False)

@@ -26,7 +26,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 def ranks(corpus: Corpus) -> pd.DataFrame:
-    """The share of documents that have less, by document and dimension."""
+    """Return the share of documents that have less, by document and dimension."""
     documents = corpus.documents[["quality", "recency"]].astype("float32")
     documents["length"] = corpus.tokens.groupby("doc").size()
     return documents.apply(lambda column: column.map(lambda one: (column < one).sum() / (len(column) - 1)))
@@ -64,7 +64,7 @@ WEIGHTS = [
 
 @pytest.fixture(autouse=True)
 def fresh_dimensions() -> None:
-    """Blocks that an earlier test made of another size are forgotten."""
+    """Forget blocks that an earlier test made in another size."""
     retrieval._DIMENSIONS.clear()
 
 
@@ -114,7 +114,7 @@ def test_documents_in_the_order_asked_for_are_looked_at_from_the_first_on(
     assert [number for number, _ in looked_at] == sorted(number for number, _ in looked_at)
 
 
-def test_of_equals_the_first_in_the_corpus_is_the_best(
+def test_the_first_of_equal_documents_in_the_corpus_ranks_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retrieval, "BLOCK", 2)

@@ -38,7 +38,7 @@ def test_documents_are_chosen_by_their_hits(corpus: Corpus) -> None:
     assert defined.definition.query == '"bs" | "cs"'
 
 
-def test_a_subcorpus_stays_the_same_when_segments_are_merged_and_loses_what_is_deleted(
+def test_a_subcorpus_survives_merges_of_segments_and_loses_deleted_documents(
     tmp_path: Path,
 ) -> None:
     corpus = random_corpus(tmp_path, deleted=False)

@@ -1,4 +1,4 @@
-"""Word lists, n-grams, keywords and collocates are those that a data frame of all tokens gives."""
+"""Word lists, n-grams, keywords and collocates match a data frame of all tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from thresher.search.analysis.wordlists import keywords, words
 
 @pytest.fixture(autouse=True)
 def short_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hits come in small parts."""
+    """Make hits come in small parts."""
     monkeypatch.setattr("thresher.search.execution.segment_search.RANGE_SIZES", (64,))
 
 
@@ -82,7 +82,7 @@ def test_a_word_list_can_be_limited_by_an_expression(corpus: Corpus) -> None:
 
 
 def grams(tokens: pd.DataFrame, n: int, structure: str) -> Counter[str]:
-    """All n-grams of words, sentence by sentence."""
+    """Return all n-grams of words, sentence by sentence."""
     found: Counter[str] = Counter()
     for _, some in tokens[tokens[structure].notna()].groupby(structure):
         texts = some.word.tolist()
@@ -177,7 +177,7 @@ def test_keywords_compare_with_another_index(
 
 
 def near(corpus: Corpus, hits: list[tuple[int, int]], window: tuple[int, int] | str) -> Counter[str]:
-    """Lemmas round hits, each time they stand near one."""
+    """Return the lemmas around hits, once for each hit."""
     tokens, found = corpus.tokens, Counter[str]()
     for first, last in hits:
         for place in range(max(first - 40, 0), min(last + 40, len(tokens) - 1) + 1):

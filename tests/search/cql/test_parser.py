@@ -1,4 +1,4 @@
-"""Queries in CQL become trees, and what cannot be read is pointed at."""
+"""Queries in CQL become trees, and errors point at their place."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from thresher.search.cql.parser import parse
 
 
 def find(query: str) -> FindQuery:
-    """The only search of a query, for a pattern."""
+    """Return the only search of a query, for a pattern."""
     (statement,) = parse(query)
     assert isinstance(statement.search, FindQuery)
     return statement.search
@@ -185,7 +185,7 @@ def test_tokens_can_be_met() -> None:
         ('"a" § "b"', 4, "unexpected '§'"),
     ],
 )
-def test_an_error_points_at_the_place_and_says_what_was_expected(query: str, place: int, says: str) -> None:
+def test_an_error_points_at_the_place_and_gives_the_reason(query: str, place: int, says: str) -> None:
     with pytest.raises(CqlError) as caught:
         parse(query)
     assert (caught.value.place, says in caught.value.message) == (place, True)
@@ -216,7 +216,7 @@ def test_any_text_is_a_query_or_an_error_with_a_place(query: str) -> None:
         assert 0 <= error.place <= len(query)
 
 
-# Trees as a user would write them: what was written must be read as it was meant.
+# Random trees are written as a user would write them; parsing has to restore them.
 
 NAMES = st.sampled_from(["word", "lemma", "pos", "a", "within_", "x-y"])
 texts = st.builds(

@@ -1,4 +1,4 @@
-"""Columns and postings give back what was packed, from anywhere."""
+"""Columns and postings return the packed values, from any position."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def values(lexicon: Lexicon, numbers: np.ndarray) -> list[str]:
 
 
 def whole(values: list[str], expression: str) -> list[str]:
-    """Values that an expression matches as a whole, asked one by one; letters and digits are of all scripts."""
+    """Return the values that an expression matches as a whole; letters and digits are of all scripts."""
     meant = expression.replace("[[:alpha:]]", r"\p{L}").replace(r"\d", r"\p{Nd}")
     matched = pc.match_substring_regex(pa.array(values, pa.string()), rf"\A(?:{meant})\z").to_pylist()
     return [value for value, is_match in zip(values, matched, strict=True) if is_match]
@@ -139,7 +139,7 @@ def test_an_expression_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPat
 
 
 @given(st.lists(WORDS, max_size=40), expressions, st.sampled_from(["", "c", "d", "cd"]), st.data())
-def test_of_some_values_all_are_found_that_match(
+def test_all_matching_values_among_the_candidates_are_found(
     words: list[str], expression: str, flags: str, data: st.DataObject
 ) -> None:
     lexicon = build(sorted(set(words)))

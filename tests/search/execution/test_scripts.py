@@ -35,7 +35,7 @@ def test_named_results_have_union_intersection_and_difference(
 
 @SLOW
 @given(corpus=documents, pattern=patterns, region=patterns)
-def test_a_search_inside_a_result_finds_what_lies_in_one_of_its_regions(
+def test_a_search_inside_a_result_finds_matches_within_its_regions(
     corpus: Documents, pattern: str, region: str, folder: Path
 ) -> None:
     segment, reference = new_segment(corpus, folder), plain(corpus)

@@ -1,4 +1,4 @@
-"""An index holds what was put into it, in any way, also after crashes."""
+"""An index holds all documents that were added in any way, also after crashes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEW = settings(max_examples=30)
 
 
 def words(segment: Segment) -> list[str]:
-    """All tokens of a segment."""
+    """Return all tokens of a segment."""
     values = texts(segment.attributes["word"].lexicon.values)
     numbers = segment.attributes["word"].values[unpack(segment.column, 0, segment.size)]
     return [values[number] for number in numbers.tolist()]
@@ -163,7 +163,7 @@ def test_a_worn_segment_is_cleaned(tmp_path: Path) -> None:
     assert Index(tmp_path).search('"x"').count() == 7
 
 
-def test_readers_keep_what_they_opened(tmp_path: Path) -> None:
+def test_readers_keep_the_segments_that_they_opened(tmp_path: Path) -> None:
     index.build(tmp_path, [a_document(1, "a"), a_document(2, "b")])
     before = Index(tmp_path)
     index.build(tmp_path, [a_document(3, "c")])
@@ -228,7 +228,7 @@ def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
     for steps in range(0, 1000, STRIDE):
         killed = is_killed(KILLED, tmp_path, steps)
         if (tmp_path / FOLDER / "manifest.json").exists():
-            # Whatever is there can be opened and searched, and no document is there twice.
+            # Any state on disk can be opened and searched, and has no document twice.
             now = Index(tmp_path)
             assert now.search('"x"').count() == now.documents <= 12
         if not killed:

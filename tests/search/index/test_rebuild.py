@@ -30,7 +30,7 @@ def index_files(directory: Path) -> set[str]:
 
 @pytest.fixture
 def old_index(tmp_path: Path) -> Path:
-    """A corpus with an index of four documents in two segments."""
+    """Return a corpus with an index of four documents in two segments."""
     (tmp_path / "corpus.toml").write_text('schema = 1\nlanguage = "en"\n')
     with writing(tmp_path) as writer:
         index.add(writer, [a_document(key, "old") for key in range(4)], run_tokens=2)
@@ -132,4 +132,4 @@ def test_a_kill_at_any_moment_leaves_the_old_index_or_the_new_one(old_index: Pat
     assert kills > 5
     with writing(old_index) as writer:
         left = {entry.name for entry in writer.manifest.segments}
-    assert index_files(old_index) == left, "the next writer deletes what a killed one has left"
+    assert index_files(old_index) == left, "the next writer deletes files of a killed one"

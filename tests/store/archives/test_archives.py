@@ -165,7 +165,7 @@ def test_all_versions_of_warc_are_read_and_line_ends_without_returns(version: st
     assert counts.records == 2
 
 
-def test_what_thresher_itself_has_stored_is_read_as_any_archive(tmp_path: Path) -> None:
+def test_archives_of_thresher_itself_are_read_like_any_other(tmp_path: Path) -> None:
     replies = [reply(url=f"http://a.cz/{n}", body=page(n)) for n in range(3)]
     data = written(tmp_path, *replies).read_bytes()
     read = [reply_of(each, LIMIT) for each in found(data)[0]]
@@ -201,7 +201,7 @@ def test_arc_files_are_read_in_both_versions(pack) -> None:
     ]
 
 
-# what is in them
+# contents
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_page_is_dated_by_its_record_or_by_its_server(date: str, header: str, 
 # damage
 
 
-def test_of_a_clipped_archive_all_whole_records_are_read_and_the_last_is_called_damaged() -> None:
+def test_all_whole_records_of_a_clipped_archive_are_read_and_the_last_is_reported_damaged() -> None:
     for data in (PLAIN[:-800], packed(*THREE)[:-100]):
         read, counts = found(data)
         assert [each.field("warc-target-uri") for each in read] == ADDRESSES

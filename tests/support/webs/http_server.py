@@ -17,7 +17,7 @@ from thresher.crawler.fetching.fetcher import Fetcher, user_agent
 OK = b"HTTP/1.1 200 OK\r\n"
 HI = OK + b"Content-Length: 2\r\n\r\nhi"
 QUICK = config.FetchSettings(
-    connect_timeout=0.3, first_byte_timeout=0.2, total_timeout=1.0, max_body_bytes=100_000
+    connect_timeout=5.0, first_byte_timeout=5.0, total_timeout=10.0, max_body_bytes=100_000
 )
 
 
@@ -120,7 +120,10 @@ async def reset(writer, start):
     """Close with RST instead of FIN."""
     writer.write(start)
     await writer.drain()
-    await asyncio.sleep(0.02)  # the bytes have to arrive before the reset drops them
+    for _ in range(
+        20
+    ):  # The client, in the same event loop, has to read the bytes before the reset drops them.
+        await asyncio.sleep(0)
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 

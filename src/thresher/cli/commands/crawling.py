@@ -97,7 +97,7 @@ def crawl(
     engine
         Where shards run: local, on this machine; ray or ray:HOST:PORT, on a Ray cluster.
     """
-    from thresher.cli.views.terminal import figures, progress
+    from thresher.cli.views.terminal import progress, status_tables
     from thresher.crawler.api import crawl as start
 
     if readers is not None:
@@ -135,11 +135,11 @@ def crawl(
             progress=report,
             complain=say,
         )
-    status = _figures_so_far(directory) if ending.reason == "interrupted" else read_status(directory)
+    status = _status_so_far(directory) if ending.reason == "interrupted" else read_status(directory)
     if json:
         print_json({"ending": ending.reason, **status})
     elif status:
-        show(figures({**status, "waiting": None}))
+        show(status_tables({**status, "waiting": None}))
     say(f"{ENDINGS.get(ending.reason, f'stopped: the {ending.reason} is spent')} {ending.detail}".strip())
     codes = {"done": DONE, "dry": DONE, "waiting": DONE, "interrupted": INTERRUPTED}
     sys.exit(codes.get(ending.reason, BUDGET))
@@ -149,11 +149,11 @@ ENDINGS = {
     "done": "done: nothing is left to fetch.",
     "dry": "the crawl has run dry:",
     "waiting": "done for now:",
-    "interrupted": "stopped; everything fetched is safe. Go on with the same command.",
+    "interrupted": "stopped; everything fetched is safe. Run the same command to resume.",
 }
 
 
-def _figures_so_far(directory: Path) -> dict[str, Any]:
+def _status_so_far(directory: Path) -> dict[str, Any]:
     """Return the status of a crawl, empty if it was stopped before its first commit."""
     from thresher.store.corpus_files import CorpusError
 
@@ -183,7 +183,7 @@ def status(directory: Directory, *, json: AsJson = False) -> None:
 
     Example: thresher status czech --json
     """
-    from thresher.cli.views.terminal import figures
+    from thresher.cli.views.terminal import status_tables
     from thresher.store.corpus_files import CorpusError
 
     try:
@@ -196,13 +196,13 @@ def status(directory: Directory, *, json: AsJson = False) -> None:
     if json:
         print_json(found)
         return
-    show(figures(found if _is_running(directory) else {**found, "waiting": None}))
+    show(status_tables(found if _is_running(directory) else {**found, "waiting": None}))
     if hint := _trained_language_hint(directory, found):
         say(hint)
 
 
 def _is_running(directory: Path) -> bool:
-    """Return whether a crawl is writing the corpus; nobody waits for anything after its end."""
+    """Return whether a crawl is writing the corpus; after its end, no host is waited for."""
     from thresher.files.durable_files import is_locked
 
     try:

@@ -216,7 +216,7 @@ def demo(directory: Directory = Path("thresher-demo"), *, json: AsJson = False) 
     """
     from thresher import demo as demonstration
     from thresher.cli.views.demo import view
-    from thresher.cli.views.terminal import figures, progress
+    from thresher.cli.views.terminal import progress, status_tables
     from thresher_lab.toyweb.demo_web import ToyDemoWeb
 
     web = ToyDemoWeb()
@@ -229,7 +229,7 @@ def demo(directory: Directory = Path("thresher-demo"), *, json: AsJson = False) 
     if json:
         print_json({**status, "demo": found})
     else:
-        show(figures(status))
+        show(status_tables(status))
         show(view(found, str(directory), _program(), _relative(sys.executable)))
 
 

@@ -1,4 +1,4 @@
-"""The commands `process`, `runs` and `gc`: run the steps of a corpus, and show and clean up what they left."""
+"""The commands `process`, `runs` and `gc`: run the steps of a corpus, and show and delete their results."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def runs(
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     json: AsJson = False,
 ) -> None:
-    """List the runs of a corpus, show or compare them, or show what a step dropped.
+    """List the runs of a corpus, show or compare them, or show the documents that a step dropped.
 
     Example: thresher runs czech 3 5
 
@@ -144,7 +144,7 @@ def runs(
         _show_dropped(directory, dropped, first, output, json)
         return
     if output:
-        raise UsageError("-o writes what a step dropped; name the step: --dropped STEP")
+        raise UsageError("-o writes the documents that a step dropped; name the step: --dropped STEP")
     known = {run.number: run for run in run_log.runs(directory)}
     for number in (first, second):
         if number is not None and number not in known:

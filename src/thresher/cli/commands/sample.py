@@ -65,8 +65,8 @@ def sample(
     from thresher.files.durable_files import replace
 
     given = gather(seeds)
-    for complaint in given.complaints:
-        say(complaint)
+    for remark in given.complaints:
+        say(remark)
     warn_about(connect_to)
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)

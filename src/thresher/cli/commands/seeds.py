@@ -94,8 +94,8 @@ def seeds(
     elif tld or per_host is not None or max_seeds is not None or visit:
         raise UsageError("--tld, --per-host, --max-seeds and --visit need files of an index of Common Crawl")
     given = gather(files)
-    for complaint in given.complaints:
-        say(complaint)
+    for remark in given.complaints:
+        say(remark)
     warn_about(connect_to)
     terms = VisitSettings(lang, contact, delay, connections, connect_to)
     with counting(len(given.urls), "candidates") as progress:
@@ -167,7 +167,7 @@ def _write_unvisited(chosen: RankedSeeds, output: Path | None, *, as_json: bool)
 
 
 def _tables(seeds: Sequence[SeedRanking]) -> Iterator[FigureTable]:
-    """Candidates for people: the pages with their figures, then those that could not be visited."""
+    """Return tables of the visited candidates with their measures, then of the failures."""
     from thresher.cli.views.tables import FigureTable
 
     pages = FigureTable((*FIGURES, "languages", "verdict", "seed"), text=("languages", "verdict", "seed"))

@@ -60,7 +60,7 @@ def view(found: dict[str, Any], directory: str, program: str, python: str) -> Gr
 
 
 def _next(directory: str, program: str, python: str) -> list[str]:
-    """Return commands to go on with."""
+    """Return commands to try next."""
     code = f'import thresher; print(thresher.open({dumps(directory)}).search("vlak").first(5))'
     directory = quote(directory)
     return [

@@ -29,13 +29,13 @@ __all__ = [
     "amount",
     "counted",
     "explanation",
-    "figures",
     "harmless",
     "harvests",
     "host_table",
     "line",
     "progress",
     "span",
+    "status_tables",
 ]
 
 SHOWN_CYCLES = 10
@@ -102,7 +102,7 @@ def progress(out: TextIO | None = None) -> Iterator[Callable[[Status], None]]:
 
             def show(status: Status) -> None:
                 pace.update(status)
-                live.update(figures(status, pace))
+                live.update(status_tables(status, pace))
 
             yield show
         return
@@ -118,7 +118,7 @@ def progress(out: TextIO | None = None) -> Iterator[Callable[[Status], None]]:
     yield print_line
 
 
-def figures(status: Status, pace: CrawlPace | None = None) -> Group:
+def status_tables(status: Status, pace: CrawlPace | None = None) -> Group:
     """Return the status of a crawl as tables."""
     pages, bytes_, hosts, times = status["pages"], status["bytes"], status["hosts"], status["time"]
     rejected = sum(pages["rejected"].values())

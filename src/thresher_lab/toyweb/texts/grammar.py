@@ -209,7 +209,7 @@ def _parsed(source: str) -> tuple[list[Topic], SymbolChoice]:
 
 
 def _linked(lists: dict[str, list[str]], outer: dict[str, SymbolChoice]) -> dict[str, SymbolChoice]:
-    """Return the choices of one scope, with references to its own lists and to those of the outer scope."""
+    """Return the choices of one scope, with references to its own lists and to the lists of the outer scope."""
     known = outer | {name: SymbolChoice(name) for name in lists}
     for name, lines in lists.items():
         for text in (part.strip() for line in lines for part in line.split(" | ")):
