@@ -16,17 +16,18 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import fields, force_setattr
 
 from thresher import reasons
 from thresher.errors import UsageError
 from thresher.urls import host_in, host_named, tld, top_level
+
+if TYPE_CHECKING:  # the judge works without Arrow
+    import pyarrow as pa
 
 DATE = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?")
 _WILDCARD = re.compile(r"[*?]")
@@ -309,6 +310,9 @@ def _values(batch: pa.RecordBatch, fact: str) -> Iterable[Any]:
     """Return one field of DocumentFacts for each row of a batch."""
     columns = [batch.column(name) for name in _COLUMNS[fact]]
     if fact == "chars":
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         texts: Any = columns[0]
         return list(pa.array(pc.utf8_length(texts)).to_pylist())
     values = [column.to_pylist() for column in columns]
