@@ -54,7 +54,7 @@ def test_a_waiting_url_is_explained_by_features_with_the_prediction_without_each
     assert 0 <= features["its host"]["ours"] <= 1
     assert any(feature["without"] != explained["expected"] for feature in features.values())
     app(["explain", str(corpus), url], result_action="return_value")
-    shown = capsys.readouterr().err
+    shown = capsys.readouterr().out
     assert "its host" in shown
     assert "bytes of text for each byte downloaded" in shown
 
