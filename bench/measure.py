@@ -15,7 +15,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "bench" / ".cache"
-# Sets of pages marked by people.
+# Sets of annotated pages.
 GOLD = Path(os.environ.get("THRESHER_GOLD", ROOT.parent / "shared" / "gold"))
 PEERS = (
     "scrapy",
@@ -43,7 +43,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Usage:
-    """Resources of one process and its children, from birth to death."""
+    """Resources of one process and its children, from start to end."""
 
     output: str
     wall_s: float

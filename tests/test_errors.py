@@ -54,11 +54,11 @@ def test_each_error_has_its_exit_code(error: BaseException, code: int | None) ->
 
 def test_a_missing_corpus_is_named_with_the_command_that_makes_one(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    cure = "make a corpus: thresher crawl"
+    fix = "make a corpus: thresher crawl"
     for path, fault in [
         (tmp_path / "nowhere", "does not exist"),
         (tmp_path, "no corpus.toml"),
         (tmp_path / "file", "is not a directory"),
     ]:
         message = str(NoCorpusError(path))
-        assert fault in message and f"{cure} {path}" in message
+        assert fault in message and f"{fix} {path}" in message

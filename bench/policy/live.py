@@ -32,7 +32,7 @@ HOSTS = 2_000
 PAGES = (30, 30)  # of a host; where sizes differ, chance decides: two live crawls were 0.14 apart
 DELAY = 1.0  # seconds between two requests to a host
 CONNECTIONS = 50
-CHANCES = 5  # crawls on paper
+CHANCES = 5  # simulated crawls
 FURTHER = 2  # times the downloads of the ideal
 POINTS = 500  # at which the two curves are compared
 

@@ -56,7 +56,7 @@ def walk(utf8: bytes) -> Seen:
 
 def _visible(root: Any) -> Iterator[str]:
     """Yield the visible pieces of text in order, with line breaks around blocks."""
-    stack: list[Any] = [root]  # nodes to be visited, and strings to be said after their inside
+    stack: list[Any] = [root]  # nodes to be visited, and strings to be yielded after their content
     while stack:
         node = stack.pop()
         if isinstance(node, str):

@@ -81,8 +81,8 @@ def forget(
             _CrawlFiles(part, shard_layout.shard_of(part, config), matcher, read_only=dry_run)
             for part in parts
         ]
-        found = ErasureReport(
-            **sum((one.found for one in crawls), Counter[str]()),
+        report = ErasureReport(
+            **sum((crawl.found for crawl in crawls), Counter[str]()),
             imports=sum(_in_import(file, matcher) for file in imported_files.files(directory))
             + sum(_in_pages(path, matcher) for path in page_paths(directory)),
             index=_in_index(directory, matcher),
@@ -90,9 +90,9 @@ def forget(
         )
         if not dry_run:
             corpora.upgrade(directory)
-            log_request(directory, request, msgspec.structs.asdict(found), now or datetime.now(UTC))
-            for one in crawls:
-                one.clear_queues()
+            log_request(directory, request, msgspec.structs.asdict(report), now or datetime.now(UTC))
+            for crawl in crawls:
+                crawl.clear_queues()
             _forget_in_index(directory, matcher)
             for file in imported_files.files(directory):
                 if _in_import(file, matcher):
@@ -101,11 +101,11 @@ def forget(
                 if _in_pages(path, matcher):
                     imported_files.rewrite_pages_without(path, matcher.covers)
             _forget_seeds(directory, matcher)
-            for one in crawls:
-                one.forget()
+            for crawl in crawls:
+                crawl.forget()
             shard_layout.sweep(directory, config)
             forget_results(directory)
-    return found
+    return report
 
 
 def ids_of_nothing(directory: Path, request: ErasureRequest) -> list[str]:

@@ -110,7 +110,7 @@ class Page(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the page as `thresher read --json` prints it."""
-        found, metadata = self.result, self.metadata
+        result, metadata = self.result, self.metadata
         return {
             "title": self.title,
             "author": metadata.author,
@@ -118,17 +118,17 @@ class Page(Struct, frozen=True):
             "modified": metadata.modified,
             "site_name": metadata.site_name,
             "language_declared": metadata.language_declared,
-            "text": found.text,
-            "paragraphs": [_fields(block, "text", "boilerplate", "language") for block in found.blocks],
-            "languages": [_fields(share, "code", "bytes", "share") for share in found.languages],
-            "badness": found.badness,
+            "text": result.text,
+            "paragraphs": [_fields(block, "text", "boilerplate", "language") for block in result.blocks],
+            "languages": [_fields(share, "code", "bytes", "share") for share in result.languages],
+            "badness": result.badness,
             "suspicion": self.suspicion,
-            "charset": found.charset,
-            "charset_declared": found.charset_declared,
-            "license": found.license,
-            "opt_out": found.opt_out,
+            "charset": result.charset,
+            "charset_declared": result.charset_declared,
+            "license": result.license,
+            "opt_out": result.opt_out,
             "links": [
-                _fields(link, "url", "anchor", "boilerplate", "in_text", "rel") for link in found.links
+                _fields(link, "url", "anchor", "boilerplate", "in_text", "rel") for link in result.links
             ],
             "verdict": _fields(self.verdict, "keep", "reason"),
         }
@@ -219,22 +219,22 @@ def read(
     if isinstance(html, str) and charset:
         raise UsageError(f"charset = {charset!r} is for bytes, and html is a str; leave charset out")
     code = language_code(language) if language else ""
-    given = {name.lower(): value for name, value in (headers or {}).items()}
+    header_fields = {name.lower(): value for name, value in (headers or {}).items()}
     if isinstance(html, str):
         # The mark comes before every declaration, by the standard.
         body = _BYTE_ORDER_MARK + html.encode("utf-8", "replace")
-        given.pop("content-encoding", None)
+        header_fields.pop("content-encoding", None)
     else:
         body = bytes(html)
     if charset:
-        given["content-type"] = f"text/html; charset={charset}"
-    given.setdefault("content-type", "text/html")
-    lines = [" ".join(f"{name}: {value}".split()) for name, value in given.items()]
+        header_fields["content-type"] = f"text/html; charset={charset}"
+    header_fields.setdefault("content-type", "text/html")
+    lines = [" ".join(f"{name}: {value}".split()) for name, value in header_fields.items()]
     head = "\r\n".join(["HTTP/1.1 200 OK", *lines, ""]).encode("latin-1", "replace")
     # Dates on the page are believed as far as they lie in the past.
     reply = Reply(address, 200, head, body, time.time(), 0.0, "")
-    found = read_reply(reply, code, ReadSettings(mode=mode))
-    return Page(found, Judge(Config(language=code)).verdict(found, reply))
+    result = read_reply(reply, code, ReadSettings(mode=mode))
+    return Page(result, Judge(Config(language=code)).verdict(result, reply))
 
 
 def extract(

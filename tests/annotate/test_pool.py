@@ -1,4 +1,4 @@
-"""Many items annotated at once: in order, by any number of processes; if one dies, the message names the fix."""
+"""Many items annotated at once, in order, by any number of processes; a killed process is an error with a fix."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ def test_a_corpus_without_an_index_says_how_to_make_one(tmp_path: Path) -> None:
     assert f"thresher index {tmp_path}" in done.stderr
 
 
-def test_a_search_that_takes_too_long_says_so(imported: Path) -> None:
+def test_a_search_that_reaches_its_time_limit_reports_it(imported: Path) -> None:
     done = run("search", imported, "[]", "--spans", "--seconds", "-1", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["stopped"] == "the search took too long"
@@ -297,7 +297,7 @@ def test_a_damaged_index_names_the_rebuild_that_repairs_it(
     assert json.loads(run("search", imported, "[]", "--count", "--json").stdout) == {"hits": 11}
 
 
-def test_a_result_without_rows_says_so(imported: Path) -> None:
+def test_a_result_without_rows_is_reported(imported: Path) -> None:
     for command in ("freq", "retrieve", "collocates"):
         shown = run(command, imported, "horse")
         assert (shown.returncode, shown.stderr.splitlines()[-1]) == (0, "thresher: nothing found")
@@ -319,7 +319,7 @@ def test_the_number_of_hits_is_said_once(imported: Path) -> None:
         (("index", "--order", "qualty"), "unknown order 'qualty'; choose one of quality"),
     ],
 )
-def test_a_mistaken_value_is_named_with_its_fix(
+def test_an_invalid_value_is_named_with_its_fix(
     imported: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     command, *others = arguments
@@ -398,7 +398,7 @@ def test_defaults_of_older_versions_still_work(imported: Path) -> None:
 
 
 @pytest.mark.parametrize("window", ["junk", "3", "1,-1", "1,x"])
-def test_a_window_that_is_none_is_refused_although_nothing_is_found(imported: Path, window: str) -> None:
+def test_an_invalid_window_is_refused_even_without_hits(imported: Path, window: str) -> None:
     refused = run("collocates", imported, "horse", "--window", window)
     assert refused.returncode == 2 and refused.stderr.startswith("thresher: ")
 

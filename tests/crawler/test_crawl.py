@@ -226,7 +226,7 @@ def test_a_corpus_with_a_lost_state_is_not_wiped(tmp_path: Path, small: Server) 
     assert sorted(path for path in tmp_path.rglob("*.parquet")) == before != []
 
 
-def test_without_a_network_the_crawl_says_so_and_keeps_its_queue(tmp_path: Path, small: Server) -> None:
+def test_a_crawl_without_a_network_reports_it_and_keeps_its_queue(tmp_path: Path, small: Server) -> None:
     with pytest.raises(CrawlError, match="is there a network"):
         crawl(tmp_path, "cs", all_seeds(SMALL), settings=settings(), connect_to="127.0.0.1:9")
     assert crawl(tmp_path, connect_to=small.connect_to).reason == "done"

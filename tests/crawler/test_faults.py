@@ -144,7 +144,9 @@ def _wait_for_pages(crawler: subprocess.Popen[bytes], directory: Path) -> None:
 
 @pytest.mark.timeout(120 + 20 * KILLS)  # more kills have a larger web
 @pytest.mark.parametrize("room", [20_000, 400_000])
-def test_a_full_disk_ends_the_crawl_with_a_message_and_room_lets_it_go_on(tmp_path: Path, room: int) -> None:
+def test_a_full_disk_ends_the_crawl_with_a_message_and_free_space_lets_it_resume(
+    tmp_path: Path, room: int
+) -> None:
     """A limit on the size of files stands in for a disk: it fails writes in just the same places."""
     directory = tmp_path / "corpus"
     directory.mkdir()

@@ -137,7 +137,7 @@ def test_the_journal_has_one_line_for_every_request(tmp_path: Path) -> None:
     assert before <= times[0] <= times[1] <= times[2] <= time.monotonic()
 
 
-def test_serving_forever_tells_its_address_and_ends_when_terminated() -> None:
+def test_serving_forever_prints_its_address_and_ends_when_terminated() -> None:
     script = (
         "from thresher_lab.toyweb import ToyWeb, serve_forever\n"
         "serve_forever(ToyWeb.calm(hosts=3), ready=lambda server: print(server.connect_to, flush=True))\n"

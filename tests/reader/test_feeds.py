@@ -81,7 +81,7 @@ def test_no_more_links_than_the_limit_are_read():
     assert urls(body, max_links=0) == []
 
 
-def test_a_sitemap_speaks_for_its_own_registered_domain_only():
+def test_a_sitemap_may_only_name_urls_of_its_own_registered_domain():
     body = sitemap(
         "http://blog.a.cz/1",
         "https://a.cz/2",

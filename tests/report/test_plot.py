@@ -112,7 +112,7 @@ def test_a_decade_is_as_wide_as_the_next_on_a_log_axis() -> None:
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
 
 
-def test_values_that_cannot_be_drawn_are_left_out_and_an_empty_chart_says_so() -> None:
+def test_values_that_cannot_be_drawn_are_left_out_and_an_empty_chart_is_labelled() -> None:
     assert "nothing to show" in words(chart([Series("a", [math.nan, math.inf, 1e200], [1, 1, 1])]))
     assert "nothing to show" in words(chart([Series("a", [0, -1], [1, 1])], Axis(log=True)))
     assert "nothing to show" in words(chart([]))

@@ -171,7 +171,7 @@ def test_documents_are_records(corpus: CorpusFiles):
     assert (found[0].badness, found[1].badness) == (None, 1.0)
 
 
-def test_the_raw_page_of_a_document_is_at_hand(corpus: CorpusFiles):
+def test_the_raw_page_of_a_document_can_be_read(corpus: CorpusFiles):
     for document in corpus:
         reply = corpus.raw(document)
         assert (reply.url, reply.body) == (document.url, f"<p>{document.text}</p>".encode())
@@ -208,7 +208,7 @@ def test_only_committed_rows_are_seen(crawl: Crawl):
     assert seqs(corpus) == [0, 1, 2, 3, 4]
 
 
-def test_reading_goes_on_while_the_crawl_seals_and_deletes(crawl: Crawl):
+def test_reading_continues_while_the_crawl_seals_and_deletes(crawl: Crawl):
     crawl.add(3)
     crawl.commit()
     corpus = corpora.open(crawl.directory)

@@ -41,7 +41,7 @@ def numbers(directory: Path, lengths: Lengths) -> list[int]:
     st.booleans(),
     st.booleans(),
 )
-def test_rows_are_dropped_and_all_else_goes_on(
+def test_rows_are_dropped_and_the_table_can_continue(
     portions: list[int], gone: set[int], small: bool, seal: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

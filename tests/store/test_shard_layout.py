@@ -117,7 +117,7 @@ def test_duckdb_reads_the_sealed_files_of_all_shards(original: Path) -> None:
     assert duckdb.sql(f"select count(*) from '{files}'").fetchall() == [(len(thresher.open(original)),)]
 
 
-def test_shards_that_have_not_begun_are_no_fault(corpus: Path) -> None:
+def test_shards_that_have_not_started_are_no_fault(corpus: Path) -> None:
     before = rows(corpus, "outcomes")
     shutil.rmtree(corpus / "shards" / "01")
     found = thresher.open(corpus)
@@ -143,7 +143,7 @@ def replaced(part: Path) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_reading_goes_on_while_epochs_give_way_to_newer_ones(corpus: Path, table: str) -> None:
+def test_reading_continues_while_epochs_are_replaced(corpus: Path, table: str) -> None:
     added = sharding.add_pages(corpus)
     assert {row["url"] for row in rows(corpus, "docs")} > {*added}, "open segments count"
     before = rows(corpus, table)
@@ -259,7 +259,7 @@ class Later(Here):
         return super().run(calls)
 
 
-def test_a_run_goes_on_while_epochs_give_way_to_newer_ones(corpus: Path) -> None:
+def test_a_run_continues_while_epochs_are_replaced(corpus: Path) -> None:
     added = sharding.add_pages(corpus)
     recipe(corpus, "exact_duplicates")
     process(corpus, Later(corpus))

@@ -93,7 +93,7 @@ def test_a_flush_without_rows_writes_nothing(tmp_path: Path):
     assert names(tmp_path) == []
 
 
-def test_a_stream_goes_on_where_it_was_committed(tmp_path: Path):
+def test_a_stream_continues_after_its_last_commit(tmp_path: Path):
     table = filled(tmp_path, range(3))
     committed = table.lengths()
     table.append(99, "lost")
@@ -161,7 +161,7 @@ def test_a_stream_is_sealed_once_it_is_full(tmp_path: Path):
     assert numbers(tmp_path, full.lengths()) == list(range(102))
 
 
-def test_sealing_is_begun_again_after_a_restart(tmp_path: Path):
+def test_sealing_starts_again_after_a_restart(tmp_path: Path):
     table = small(tmp_path, seal_bytes=1)
     table.append(0, "a")
     table.flush()

@@ -280,12 +280,12 @@ def test_a_head_that_was_made_safe_is_not_changed_again(headers: bytes, body: by
     assert again == once
 
 
-def test_an_address_that_is_none_is_left_out(tmp_path: Path):
+def test_an_invalid_address_is_left_out(tmp_path: Path):
     path = written(tmp_path, reply(address="x\r\nWARC-Type: y"))
     assert header_of(path, "WARC-IP-Address") is None
 
 
-def test_a_new_file_is_begun_once_one_is_full(tmp_path: Path):
+def test_a_new_file_is_started_once_one_is_full(tmp_path: Path):
     warc = writer(tmp_path, max_bytes=1)
     places = [warc.add(reply(url=f"http://a.cz/{n}")) for n in range(3)]
     assert [name for name, _ in places] == [f"thresher-0000{n}.warc.gz" for n in (1, 2, 3)]
@@ -297,7 +297,7 @@ def test_a_new_file_is_begun_once_one_is_full(tmp_path: Path):
         assert [url for _, url, _ in as_warcio(tmp_path / "warc" / name)] == [None, f"http://a.cz/{n}"]
 
 
-def test_writing_goes_on_in_the_file_that_was_committed(tmp_path: Path):
+def test_writing_continues_in_the_committed_file(tmp_path: Path):
     warc = writer(tmp_path)
     warc.add(reply(url="http://a.cz/1"))
     warc.flush()

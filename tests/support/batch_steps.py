@@ -76,9 +76,9 @@ def backwards(documents: pa.Table) -> pa.Table:
     return documents.take(list(range(documents.num_rows))[::-1])
 
 
-def poison(documents: pa.Table, *, word: str, cured: str) -> pa.Table:
+def poison(documents: pa.Table, *, word: str, repaired: str) -> pa.Table:
     """Fail if a word occurs, until a file exists."""
-    if pc.any(pc.match_substring(documents["text"], word)).as_py() and not Path(cured).exists():
+    if pc.any(pc.match_substring(documents["text"], word)).as_py() and not Path(repaired).exists():
         print("it is the word", word)
         raise ValueError(f"{word} cannot be processed")
     return documents

@@ -319,21 +319,21 @@ def _visible(x: Reals, y: Reals) -> NDArray[np.int64]:
 
 def _legend(series: Sequence[Series], top: float) -> tuple[list[str], int]:
     """Return the legend of all series but rules, and its number of rows; none for a single series."""
-    if sum(one.shape != "rule" for one in series) < 2:
+    if sum(line.shape != "rule" for line in series) < 2:
         return [], 0
     parts: list[str] = []
     across, row = float(LEFT), 0
-    for one, style in zip(series, _styles(series), strict=True):
-        if one.shape == "rule":
+    for line, style in zip(series, _styles(series), strict=True):
+        if line.shape == "rule":
             continue
-        name = one.name if len(one.name) <= MAX_NAME_CHARS else one.name[: MAX_NAME_CHARS - 1] + "…"
+        name = line.name if len(line.name) <= MAX_NAME_CHARS else line.name[: MAX_NAME_CHARS - 1] + "…"
         width = 30 + _text_width(name) + 18
         if across > LEFT and across + width > WIDTH - RIGHT:
             across, row = float(LEFT), row + 1
         middle = top + row * ROW_HEIGHT + 4
         swatch = (
             f"M{across + 10:.0f} {middle:.0f}h0"
-            if one.shape == "points"
+            if line.shape == "points"
             else f"M{across:.0f} {middle:.0f}h24"
         )
         parts.append(f'<path d="{swatch}" fill="none" {style}/>')

@@ -127,7 +127,7 @@ class ScriptEvaluator:
     # structures
 
     def _expanded(self, result: Result, expand: ast.Expand) -> Result:
-        found = []
+        expanded = []
         for segment, hits in zip(self._segments, result, strict=True):
             if expand.structure not in segment.structures:
                 raise CqlError(unknown("structure", expand.structure, segment.structures))
@@ -142,8 +142,8 @@ class ScriptEvaluator:
                     number >= 0, np.append(structure.nexts, 0)[number].astype(np.int64) - 1, lasts
                 )
             pairs = np.unique(np.stack([firsts, lasts], 1), axis=0)
-            found.append(Hits(pairs[:, 0].copy(), pairs[:, 1].copy()))
-        return found
+            expanded.append(Hits(pairs[:, 0].copy(), pairs[:, 1].copy()))
+        return expanded
 
 
 def _share_structure(

@@ -35,7 +35,7 @@ Reals = NDArray[np.float64]
 class RequestCounts(NamedTuple):
     """Columns of all requests, in the order in which they were granted."""
 
-    sent: Reals  # seconds since the crawl visit_started
+    sent: Reals  # seconds since the crawl started
     answered: Reals
     hosts: Numbers
     addresses: Numbers

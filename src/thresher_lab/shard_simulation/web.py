@@ -120,13 +120,13 @@ def _shares(seed: int, count: int, stream: int) -> NDArray[np.float64]:
 def links(web, host, page, hosts, pages):
     """Write the targets of the links of a page; return their number."""
     first, size = web.first_pages[host], web.first_pages[host + 1] - web.first_pages[host]
-    found = 0
+    count = 0
     for place in range(min(MENU_LINKS, size)):
-        hosts[found], pages[found] = host, first + place
-        found += 1
+        hosts[count], pages[count] = host, first + place
+        count += 1
     for number in range(INSIDE_LINKS):
-        hosts[found], pages[found] = host, first + below(draw(web.seed + _OF_PAGE, page, number), size)
-        found += 1
+        hosts[count], pages[count] = host, first + below(draw(web.seed + _OF_PAGE, page, number), size)
+        count += 1
     domain = web.domains[host]
     host_count = web.first_hosts[domain + 1] - web.first_hosts[domain]
     if host_count > 1:
@@ -134,10 +134,10 @@ def links(web, host, page, hosts, pages):
             other = web.first_hosts[domain] + zipf(draw(web.seed + _OF_DOMAIN, page, 2 * number), host_count)
             within = web.first_pages[other + 1] - web.first_pages[other]
             chance = draw(web.seed + _OF_DOMAIN, page, 2 * number + 1)
-            hosts[found], pages[found] = other, web.first_pages[other] + below(chance, within)
-            found += 1
-    found = _out(web, web.seed + _OF_HOST, host, MEAN_OUT_MENU_LINKS, hosts, pages, found)
-    return _out(web, web.seed + _OF_PAGE + _WHERE, page, MEAN_OUT_LINKS, hosts, pages, found)
+            hosts[count], pages[count] = other, web.first_pages[other] + below(chance, within)
+            count += 1
+    count = _out(web, web.seed + _OF_HOST, host, MEAN_OUT_MENU_LINKS, hosts, pages, count)
+    return _out(web, web.seed + _OF_PAGE + _WHERE, page, MEAN_OUT_LINKS, hosts, pages, count)
 
 
 @inner

@@ -87,21 +87,21 @@ def spans(web: ToyWeb) -> tuple[PageSpan, ...]:
         ("thin", web.thin_hosts),
         ("mirror", web.mirror_hosts),
     )
-    found: list[PageSpan] = []
+    result: list[PageSpan] = []
     start, total = 0, 0.0
     for kind, share in shares:
         total += share
         end = min(web.hosts, round(web.hosts * total))
         if kind == "rich" and share:
             end = max(1, end)  # The smallest web has good pages, too.
-        found.append(PageSpan(kind=kind, language=web.target, start=start, end=max(start, end)))
-        start = found[-1].end
+        result.append(PageSpan(kind=kind, language=web.target, start=start, end=max(start, end)))
+        start = result[-1].end
     others = [language for language in web.languages if language != web.target]
     for place, language in enumerate(others, 1):
-        end = found[5].end + (web.hosts - found[5].end) * place // len(others)
-        found.append(PageSpan(kind="foreign", language=language, start=start, end=end))
+        end = result[5].end + (web.hosts - result[5].end) * place // len(others)
+        result.append(PageSpan(kind="foreign", language=language, start=start, end=end))
         start = end
-    return tuple(found)
+    return tuple(result)
 
 
 @lru_cache(maxsize=8_192)
@@ -109,17 +109,21 @@ def host(web: ToyWeb, number: int) -> ToyHost:
     """Return the host of a number below `web.hosts`."""
     rank = shuffled(web.seed, web.hosts, number)
     span = next(span for span in spans(web) if span.start <= rank < span.end)
-    place = rank - span.start
+    place_in_span = rank - span.start
     others = [language for language in web.languages if language != web.target]
     language = front = span.language
     languages: tuple[str, ...] = (language,)
     if span.kind == "hidden":
-        front = others[place % len(others)]
+        front = others[place_in_span % len(others)]
     elif span.kind == "mixed":
-        languages = (web.target, others[place % len(others)], others[(place + 1) % len(others)])
-        front = languages[place % 3]
+        languages = (
+            web.target,
+            others[place_in_span % len(others)],
+            others[(place_in_span + 1) % len(others)],
+        )
+        front = languages[place_in_span % 3]
     elif span.kind == "thin":
-        front = language = web.languages[place % len(web.languages)]
+        front = language = web.languages[place_in_span % len(web.languages)]
         languages = (language,)
 
     def dealt(trait: str) -> float:
@@ -135,7 +139,7 @@ def host(web: ToyWeb, number: int) -> ToyHost:
         language=language,
         front_language=front,
         languages=languages,
-        prefixed=span.kind == "mixed" and place % 2 == 0,
+        prefixed=span.kind == "mixed" and place_in_span % 2 == 0,
         pages=_pages(web, number),
         style=roll(web.seed, "style", number) % 4,
         layout=roll(web.seed, "layout", number) % 3,
@@ -147,7 +151,7 @@ def host(web: ToyWeb, number: int) -> ToyHost:
         if sitemap < 0.4
         else "plain",
         feed="" if feed >= 1 else "atom" if feed < 0.4 else "rss",
-        mirrors=_mirrored(web, place) if span.kind == "mirror" else -1,
+        mirrors=_mirrored(web, place_in_span) if span.kind == "mirror" else -1,
         chunked=dealt("chunked") < web.chunked,
         crawl_delayed=dealt("crawl delay") < web.crawl_delayed,
         legacy=dealt("legacy") < web.legacy,

@@ -68,7 +68,7 @@ def parts(web: ToyWeb, spot: PlannedSpot) -> dict[Place, tuple[ToyLink, ...]]:
     """
     home = spot.home
     common = frame(web, home.number)
-    found: dict[Place, tuple[ToyLink, ...]] = {
+    links: dict[Place, tuple[ToyLink, ...]] = {
         "head": (ToyLink(FEED, ""),) if home.feed else (),
         "menu": common.menu,
         "side": common.side,
@@ -77,22 +77,22 @@ def parts(web: ToyWeb, spot: PlannedSpot) -> dict[Place, tuple[ToyLink, ...]]:
         "foot": common.foot,
     }
     if spot.kind == "article":
-        found["text"], found["more"] = _of_article(web, home, article(web, home.number, spot.number))
+        links["text"], links["more"] = _of_article(web, home, article(web, home.number, spot.number))
     elif spot.kind == "front":
-        found["more"] = (
+        links["more"] = (
             *sections(web, home),
             *to_articles(home, front_articles(web, home)),
             *traps(home),
         )
     elif spot.kind == "list":
         listed = listing(web, home, spot.number, spot.page)
-        found["more"] = (*to_articles(home, listed), *pagination(home, spot.number, spot.page))
+        links["more"] = (*to_articles(home, listed), *pagination(home, spot.number, spot.page))
     elif spot.kind == "calendar":
         days = calendar_articles(web, home, spot.number, spot.page)
-        found["more"] = (*to_articles(home, days), *months(home, spot.number, spot.page))
+        links["more"] = (*to_articles(home, days), *months(home, spot.number, spot.page))
     elif spot.kind == "deeper":
-        found["more"] = (ToyLink("more/", "&raquo;"),)
-    return {place: found[place] for place in ORDERS[home.layout]}
+        links["more"] = (ToyLink("more/", "&raquo;"),)
+    return {place: links[place] for place in ORDERS[home.layout]}
 
 
 def session(web: ToyWeb, spot: PlannedSpot) -> str:

@@ -109,18 +109,18 @@ def reachable(
                 taken[name] += 1
                 queue.append((url, hops))
 
-    add(url for given in seeds if (url := canonical(given)))
+    add(url for seed in seeds if (url := canonical(seed)))
     while queue:
         url, hops = queue.popleft()
-        found = truth(web, url)
-        if found.disallowed:
+        page = truth(web, url)
+        if page.disallowed:
             continue
-        yield url, found
-        if found.location:
-            add([found.location], hops + 1)
-        if not found.nofollow:
-            add(found.links)
-            add(found.feeds)
+        yield url, page
+        if page.location:
+            add([page.location], hops + 1)
+        if not page.nofollow:
+            add(page.links)
+            add(page.feeds)
 
 
 def forbidden(spot: PlannedSpot) -> bool:

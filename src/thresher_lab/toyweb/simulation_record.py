@@ -227,7 +227,7 @@ class _Walk:
         folder = url.partition("?")[0].rpartition("/")[0] + "/"
         sid = session(self._web, spot) if spot.home.session else ""
         is_full = self._traps[name] >= self._trap_urls
-        found: dict[str, tuple[str, Place]] = {}
+        targets: dict[str, tuple[str, Place]] = {}
         for place, pointers in links.items():
             for href, words in pointers:
                 if sid and SID in href:
@@ -235,9 +235,9 @@ class _Walk:
                         continue  # A URL with a session is a trap URL.
                     href = href.replace(SID, sid)  # noqa: PLW2901
                 target = site + href if href[0] == "/" else href if "://" in href else folder + href
-                if place == "text" or target not in found:
-                    found[target] = (words, place)
-        for target, (words, place) in found.items():
+                if place == "text" or target not in targets:
+                    targets[target] = (words, place)
+        for target, (words, place) in targets.items():
             self._link(self._number(target), words, place)
 
     def _link(self, target: int, words: str, place: Place) -> None:

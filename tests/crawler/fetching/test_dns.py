@@ -59,7 +59,7 @@ def test_private_addresses_are_removed():
     assert resolve(Resolver(SETTINGS, lookup=names), "a.cz") == [("8.8.8.8",)]
 
 
-def test_a_name_with_private_addresses_only_is_blocked_for_good():
+def test_a_name_with_private_addresses_only_is_blocked_permanently():
     names = Names(a_cz=["127.0.0.1", "::1"])
     assert resolve(Resolver(SETTINGS, lookup=names), "a.cz") == [
         Unresolved("blocked address", "127.0.0.1 is loopback", transient=False)
@@ -271,7 +271,7 @@ def test_a_name_that_the_server_does_not_know_does_not_exist():
     assert found == Unresolved("dns", "no such host")
 
 
-def test_a_name_that_stands_for_itself_has_no_address():
+def test_an_alias_of_itself_has_no_address():
     loop = [(CNAME, b"\x01a\x02cz\x00")]
     found, _ = ask_dns("a.cz", {("a.cz", A): (NOERROR, loop), ("a.cz", AAAA): (NOERROR, loop)})
     assert (found.reason, found.transient) == ("dns", False)

@@ -208,7 +208,7 @@ def test_a_phase_begins_with_good_links_of_the_last_one_and_gives_up_the_rest(
     assert len(set(corpus.outcomes(["url"])["url"].to_pylist())) == outcomes
 
 
-def test_a_crawl_without_good_links_ends_and_says_so(tmp_path: Path, small: Server) -> None:
+def test_a_crawl_without_good_links_ends_with_that_reason(tmp_path: Path, small: Server) -> None:
     terms = {"pages": 20, "selection": True, "max_boilerplate": 0.0}
     ending = run(tmp_path, small, all_seeds(SMALL), cycles=terms)
     assert ending.reason == "done"

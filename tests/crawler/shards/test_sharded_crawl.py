@@ -431,7 +431,9 @@ class Crowded(LocalEngine):
         return started
 
 
-def test_a_shard_can_be_moved_while_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_can_be_moved_while_the_others_continue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(coordinator, "BALANCE_S", 0.1)
     (tmp_path / "corpus.toml").write_text(dump(config()))
     (tmp_path / "seeds.txt").write_text("\n".join(all_seeds(SMALL)))

@@ -143,7 +143,7 @@ def test_cutting_loses_no_letter_and_breaks_none(text: str) -> None:
     assert "".join("".join(found).split()) == "".join(text.split())  # type: ignore[arg-type]
 
 
-def test_a_file_without_text_brings_nothing_and_says_so() -> None:
+def test_a_file_without_text_adds_no_document_and_is_reported() -> None:
     assert brought(" \n\n", "a.txt") == ([], ("a.txt: no documents found",))
 
 

@@ -88,10 +88,10 @@ def test_a_run_can_end_after_a_step(corpus: Path) -> None:
 
 
 def test_a_task_that_fails_in_every_attempt_is_given_up_until_a_retry_is_requested(corpus: Path) -> None:
-    cured = corpus / "cured"
+    repaired = corpus / "repaired"
     recipe(
         corpus,
-        {"step": "support.batch_steps:poison", "word": "five", "cured": str(cured)},
+        {"step": "support.batch_steps:poison", "word": "five", "repaired": str(repaired)},
         {"step": "statistics"},
     )
     engine = Here()
@@ -108,7 +108,7 @@ def test_a_task_that_fails_in_every_attempt_is_given_up_until_a_retry_is_request
     with pytest.raises(PoisonedTask):
         process(corpus, engine)
     assert engine.calls == []
-    cured.touch()
+    repaired.touch()
     run = process(corpus, Here(), retry_failed=True)
     assert made(run) == {"support.batch_steps:poison": 1, "statistics": 4}
     assert not list((corpus / "runs" / "failed").iterdir())
@@ -277,7 +277,7 @@ def test_collection_keeps_unfinished_runs_and_the_requested_number_of_finished_o
     recipe(
         corpus,
         {"step": "filter", "opted_out": True},
-        {"step": "support.batch_steps:poison", "word": "five", "cured": "no/where"},
+        {"step": "support.batch_steps:poison", "word": "five", "repaired": "no/where"},
     )
     process(corpus, Here(), last_step="filter")
     with pytest.raises(PoisonedTask):
@@ -363,7 +363,7 @@ def test_a_dry_run_counts_given_up_tasks(corpus: Path) -> None:
     recipe(
         corpus,
         {"step": "filter", "opted_out": True},
-        {"step": "support.batch_steps:poison", "word": "five", "cured": "no/where"},
+        {"step": "support.batch_steps:poison", "word": "five", "repaired": "no/where"},
     )
     with pytest.raises(PoisonedTask):
         process(corpus, Here())
@@ -426,7 +426,9 @@ def test_commands_report_a_missing_corpus(tmp_path: Path, line: list[str]) -> No
 
 
 def test_a_poisoned_run_ends_with_a_fault_and_the_fix(corpus: Path) -> None:
-    recipe(corpus, {"step": "support.batch_steps:poison", "word": "five", "cured": str(corpus / "cured")})
+    recipe(
+        corpus, {"step": "support.batch_steps:poison", "word": "five", "repaired": str(corpus / "repaired")}
+    )
     code, _, err = command("process", corpus, "--processes", 1)
     assert code == 1
     assert "five cannot be processed" in err and "--retry-failed" in err

@@ -58,7 +58,7 @@ def test_a_date_that_can_be_read_in_one_way_is_read(value, expected):
         ),
     ],
 )
-def test_a_date_that_can_be_read_in_two_ways_or_none_is_no_date(value):
+def test_ambiguous_and_malformed_dates_are_ignored(value):
     assert published(value) == ""
 
 

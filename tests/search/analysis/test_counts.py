@@ -94,7 +94,7 @@ def test_whole_matches_are_listed_as_texts(corpus: Corpus) -> None:
     assert any(" " in value for value, _ in expected)
 
 
-def test_a_list_that_is_cut_says_so(corpus: Corpus) -> None:
+def test_a_truncated_list_reports_the_number_of_all_rows(corpus: Corpus) -> None:
     whole = freq(corpus.index, corpus.index.search("[]"), by="word@match")
     cut = freq(corpus.index, corpus.index.search("[]"), by="word@match", limit=3)
     assert whole.is_whole and not cut.is_whole

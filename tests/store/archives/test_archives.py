@@ -323,7 +323,7 @@ def test_a_head_that_was_cut_gives_nothing_of_its_fields_to_the_next() -> None:
         assert counts.damaged == 1 and counts.bytes_skipped
 
 
-def test_a_field_may_tell_a_version_of_warc() -> None:
+def test_a_field_may_contain_a_version_of_warc() -> None:
     (only,) = found(response("http://a.cz/", b"a", X_Format="WARC/1.1"))[0]
     assert only.field("x-format") == "WARC/1.1" and not only.cut
 

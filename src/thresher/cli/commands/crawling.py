@@ -117,19 +117,19 @@ def crawl(
         "read": {"processes": processes},
         "shards": {"count": shards, "scratch": scratch},
     }
-    given = {
+    chosen = {
         name: {key: value for key, value in section.items() if value is not None}
         for name, section in settings.items()
     }
     if scratch and engine == "local":
         # A command in another working directory would mean another folder.
-        given["shards"]["scratch"] = str(Path(scratch).absolute())
+        chosen["shards"]["scratch"] = str(Path(scratch).absolute())
     with log.writing(directory, "crawl"), progress() as report:
         ending = start(
             directory,
             lang,
             seeds or (),
-            settings=given,
+            settings=chosen,
             connect_to=connect_to,
             engine=engine,
             progress=report,
@@ -187,17 +187,17 @@ def status(directory: Directory, *, json: AsJson = False) -> None:
     from thresher.store.corpus_files import CorpusError
 
     try:
-        found = read_status(directory)
+        figures = read_status(directory)
     except CorpusError:
         if not (imported := _imported_documents(directory)):
             raise
         _show_imported(directory, imported, json)
         return
     if json:
-        print_json(found)
+        print_json(figures)
         return
-    show(status_tables(found if _is_running(directory) else {**found, "waiting": None}))
-    if hint := _trained_language_hint(directory, found):
+    show(status_tables(figures if _is_running(directory) else {**figures, "waiting": None}))
+    if hint := _trained_language_hint(directory, figures):
         say(hint)
 
 

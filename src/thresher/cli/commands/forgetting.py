@@ -31,7 +31,7 @@ def forget(
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     json: AsJson = False,
 ) -> None:
-    """Remove documents from a corpus for good: raw pages, text, links, queues, imports and index.
+    """Remove documents from a corpus permanently: raw pages, text, links, queues, imports and index.
 
     Example: thresher forget czech --url https://example.cz/diary --dry-run
 

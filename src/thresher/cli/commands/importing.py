@@ -89,7 +89,7 @@ def import_corpora(
     try:
         total = _total_bytes(files)
         with log.writing(directory, "import"), progress_line() as line:
-            found = import_files(
+            report = import_files(
                 directory,
                 files,
                 format=format,
@@ -103,10 +103,10 @@ def import_corpora(
                 progress=lambda progress: line(import_line(progress, total)),
                 report=reports.append,
             )
-            reports.append(found)
+            reports.append(report)
     finally:
-        for found in reports:
-            _show(found, len(files), json)
+        for report in reports:
+            _show(report, len(files), json)
 
 
 def _show(found: ImportReport, count: int, json: bool) -> None:

@@ -76,13 +76,16 @@ def process(
     if dry_run:
         missing = planned(directory, last_step=step)
         if json:
-            print_json([one._asdict() for one in missing])
-        for one in missing:
+            print_json([pending._asdict() for pending in missing])
+        for pending in missing:
             say(
-                f"{one.step}: {one.missing:,} of {one.total:,} artifacts ({one.why}), and all that build on them"
+                f"{pending.step}: {pending.missing:,} of {pending.total:,} artifacts ({pending.why}), "
+                "and all that build on them"
             )
-            if one.given_up:
-                say(f"{one.given_up:,} of them failed in every attempt; to retry them, add --retry-failed")
+            if pending.given_up:
+                say(
+                    f"{pending.given_up:,} of them failed in every attempt; to retry them, add --retry-failed"
+                )
         if not missing:
             say("all results exist; nothing would run")
         return
@@ -104,8 +107,8 @@ def process(
         say("; ".join(filter(None, (f"{done.name}: {counts}", _counts(done.report)))))
     if texts := sum(file.rows for file in imported_files.files(directory)):
         say(f"{counted(texts, 'imported text')} took no part: recipes process pages")
-    made = sum(one.count("made") for one in run.steps)
-    say(f"run {run.number}: artifacts made {made:,}, in {time.monotonic() - start:.1f} s")
+    artifacts = sum(each.count("made") for each in run.steps)
+    say(f"run {run.number}: artifacts made {artifacts:,}, in {time.monotonic() - start:.1f} s")
 
 
 @app.command

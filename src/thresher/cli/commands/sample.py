@@ -64,15 +64,15 @@ def sample(
     from thresher.crawler.seeds import gather
     from thresher.files.durable_files import replace
 
-    given = gather(seeds)
-    for remark in given.complaints:
+    gathered = gather(seeds)
+    for remark in gathered.complaints:
         say(remark)
     warn_about(connect_to)
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
     terms = VisitSettings(lang, contact, delay, connections, connect_to)
     with counting(pages, "pages") as progress:
-        taken = take(given.urls, terms, pages=pages, walkers=walkers, seed=seed, progress=progress)
+        taken = take(gathered.urls, terms, pages=pages, walkers=walkers, seed=seed, progress=progress)
     if directory is not None:
         lines = b"".join(msgspec.json.encode(row) + b"\n" for row in taken.rows)
         replace(directory / "sample.jsonl", lines)

@@ -93,25 +93,25 @@ def seeds(
         raise UsageError("give either files of an index of Common Crawl or lists of URLs, not both at once")
     elif tld or per_host is not None or max_seeds is not None or visit:
         raise UsageError("--tld, --per-host, --max-seeds and --visit need files of an index of Common Crawl")
-    given = gather(files)
-    for remark in given.complaints:
+    candidates = gather(files)
+    for remark in candidates.complaints:
         say(remark)
     warn_about(connect_to)
     terms = VisitSettings(lang, contact, delay, connections, connect_to)
-    with counting(len(given.urls), "candidates") as progress:
-        found = appraise_all(given.urls, terms, progress)
+    with counting(len(candidates.urls), "candidates") as progress:
+        ranked = appraise_all(candidates.urls, terms, progress)
     if json:
-        for seed in found.seeds:
+        for seed in ranked.seeds:
             print_json(seed)
     else:
-        for table in _tables(found.seeds):
+        for table in _tables(ranked.seeds):
             show(table)
-    good = sum(seed.good for seed in found.seeds)
+    good = sum(seed.good for seed in ranked.seeds)
     if output is not None:
-        replace(output, seed_list(found.seeds).encode())
-    say(f"{good:,} of {len(given.urls):,} are good seeds" + (f": {output}" if output else ""))
-    if found.interrupted:
-        say(f"interrupted: {len(given.urls) - len(found.seeds):,} were not visited")
+        replace(output, seed_list(ranked.seeds).encode())
+    say(f"{good:,} of {len(candidates.urls):,} are good seeds" + (f": {output}" if output else ""))
+    if ranked.interrupted:
+        say(f"interrupted: {len(candidates.urls) - len(ranked.seeds):,} were not visited")
         sys.exit(INTERRUPTED)
     sys.exit(DONE if good else FAULT)
 

@@ -25,20 +25,20 @@ def seeds(result: SeedQuality) -> list[Any]:
     }
     rows = [
         (
-            f"{one.seeds} of seeds",
-            f"{one.crawl} of the crawl",
+            f"{relation.seeds} of seeds",
+            f"{relation.crawl} of the crawl",
             *(
                 (
-                    f"{one.fit.points}",
-                    f"{one.fit.slope:+.4f}",
-                    f"{one.fit.r2:.3f}",
-                    f"{one.fit.adjusted_r2:.3f}",
+                    f"{relation.fit.points}",
+                    f"{relation.fit.slope:+.4f}",
+                    f"{relation.fit.r2:.3f}",
+                    f"{relation.fit.adjusted_r2:.3f}",
                 )
-                if one.fit
+                if relation.fit
                 else ("", "", "no fit", "")
             ),
         )
-        for one in result.relations
+        for relation in result.relations
     ]
     return [
         _table(
@@ -171,8 +171,8 @@ def domains(result: Domains) -> list[Any]:
     """Return the largest domains, and the crawl in snapshots and by depth."""
     yields = ("download", "documents", "kept", "Yd", "Yb")
     most = [
-        (one.domain, f"{one.pages:,}", amount(one.bytes), amount(one.text_bytes), _rate(one))
-        for one in result.domains[:ROWS]
+        (row.domain, f"{row.pages:,}", amount(row.bytes), amount(row.text_bytes), _rate(row))
+        for row in result.domains[:ROWS]
     ]
     every = max(1, -(-len(result.snapshots) // ROWS))
     return [
@@ -185,15 +185,15 @@ def domains(result: Domains) -> list[Any]:
         _table(
             f"Snapshots of {amount(result.every)}" + (f", one of {every}" if every > 1 else ""),
             yields,
-            [(amount(one.downloaded), *_yields(one)) for one in result.snapshots[every - 1 :: every]],
+            [(amount(row.downloaded), *_yields(row)) for row in result.snapshots[every - 1 :: every]],
             left=0,
         ),
         _table(
             "By number of links from a seed",
             ("links", *yields),
             [
-                (f"{one.depth}", amount(one.figures.bytes), *_yields(one.figures))
-                for one in result.iterations[:ROWS]
+                (f"{row.depth}", amount(row.figures.bytes), *_yields(row.figures))
+                for row in result.iterations[:ROWS]
             ],
             left=0,
         ),

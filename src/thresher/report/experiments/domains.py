@@ -86,7 +86,7 @@ def _domains(evidence: Evidence) -> list[Domain]:
 
 def picture(result: Domains) -> str:
     """Draw domains as points with lines of equal yield, then the yields over the crawl."""
-    x = [one.downloaded for one in result.snapshots]
+    x = [snapshot.downloaded for snapshot in result.snapshots]
     return draw(
         [
             _scatter(result),
@@ -95,8 +95,8 @@ def picture(result: Domains) -> str:
                 Axis("downloaded", "bytes", reach=(0.0,)),
                 Axis("kept per download", "share", reach=(0.0,)),
                 [
-                    Series("documents (Yd)", x, [one.document_yield for one in result.snapshots]),
-                    Series("bytes (Yb)", x, [one.byte_yield for one in result.snapshots]),
+                    Series("documents (Yd)", x, [snapshot.document_yield for snapshot in result.snapshots]),
+                    Series("bytes (Yb)", x, [snapshot.byte_yield for snapshot in result.snapshots]),
                 ],
             ),
         ]
@@ -105,10 +105,10 @@ def picture(result: Domains) -> str:
 
 def _scatter(result: Domains) -> Chart:
     """Draw domains on logarithmic axes; domains without text are at the bottom, in another colour."""
-    giving = [one for one in result.domains if one.text_bytes]
-    dry = [one for one in result.domains if not one.text_bytes]
-    ground = 10.0 ** np.floor(np.log10(min((one.text_bytes for one in giving), default=10)))
-    furthest = max((one.bytes for one in result.domains), default=10)
+    giving = [domain for domain in result.domains if domain.text_bytes]
+    dry = [domain for domain in result.domains if not domain.text_bytes]
+    ground = 10.0 ** np.floor(np.log10(min((domain.text_bytes for domain in giving), default=10)))
+    furthest = max((domain.bytes for domain in result.domains), default=10)
     reach = np.logspace(0.0, np.log10(10.0 * furthest), 100)
     lines = [Series(f"yield {rate:g}", reach, rate * reach, "rule") for rate in YIELD_LINES]
     return Chart(
@@ -117,7 +117,9 @@ def _scatter(result: Domains) -> Chart:
         Axis("text kept", "bytes", log=True),
         [
             Series(f"{len(giving):,} domains", *_points(giving), "points"),
-            Series(f"{len(dry):,} without text", [one.bytes for one in dry], [ground] * len(dry), "points"),
+            Series(
+                f"{len(dry):,} without text", [domain.bytes for domain in dry], [ground] * len(dry), "points"
+            ),
             *_rule(result, reach),
             *lines,
         ],

@@ -64,21 +64,21 @@ def run(
     for option, value, least in (("--crawls", crawls, 0), ("--group", group, 1)):
         if not least <= value <= MAX_CRAWLS:
             raise UsageError(f"{option} must be from {least} to {MAX_CRAWLS:,}, got {value}")
-    found = [] if crawls else list(_found(evidence))
-    good = [one for one in found if one.crawl.documents >= MIN_DOCUMENTS]
+    measured = [] if crawls else list(_found(evidence))
+    good = [seed_crawl for seed_crawl in measured if seed_crawl.crawl.documents >= MIN_DOCUMENTS]
     way: Way = "found"
     if len(good) < MIN_SEEDS:
         way = "replayed"
         count = crawls or CRAWLS
         limit = max_bytes or _size(evidence, count)
-        found = list(_replayed(evidence, count, group, limit, Random(seed)))
-        good = [one for one in found if one.crawl.documents >= MIN_DOCUMENTS]
+        measured = list(_replayed(evidence, count, group, limit, Random(seed)))
+        good = [seed_crawl for seed_crawl in measured if seed_crawl.crawl.documents >= MIN_DOCUMENTS]
     if not good:
         raise UsageError(
             f"{evidence.directory} is too small: no seed leads to {MIN_DOCUMENTS} documents; continue the crawl, "
             "or make the simulated crawls larger with --max-bytes"
         )
-    return SeedQuality(way, good, len(found) - len(good), list(_relations(good)))
+    return SeedQuality(way, good, len(measured) - len(good), list(_relations(good)))
 
 
 def _size(evidence: Evidence, crawls: int) -> int:
@@ -156,25 +156,27 @@ def _seeding(evidence: Evidence, seeds: list[int], visited: Numbers, gained: Num
 def picture(result: SeedQuality) -> str:
     """Draw crawls as points with fitted lines: by both yields, and by Badness."""
     documents, bytes_, badness = result.relations
-    known = [one for one in result.crawls if one.seed_badness is not None]
+    with_badness = [seed_crawl for seed_crawl in result.crawls if seed_crawl.seed_badness is not None]
     kept = Axis("documents kept, of the crawl", "share", reach=(0.0,))
     text = Axis("text kept, of the crawl", "share", reach=(0.0,))
-    of_crawls = [one.crawl.document_yield for one in result.crawls]
+    of_crawls = [seed_crawl.crawl.document_yield for seed_crawl in result.crawls]
     return draw(
         [
             Chart(
                 "Documents: the crawl against its seeds",
                 Axis("documents kept, of the seeds", "share", reach=(0.0, 1.0)),
                 kept,
-                _series([one.seed_document_yield for one in result.crawls], of_crawls, documents.fit),
+                _series(
+                    [seed_crawl.seed_document_yield for seed_crawl in result.crawls], of_crawls, documents.fit
+                ),
             ),
             Chart(
                 "Bytes: the crawl against its seeds",
                 Axis("text kept, of the seeds", "share", reach=(0.0,)),
                 text,
                 _series(
-                    [one.seed_byte_yield for one in result.crawls],
-                    [one.crawl.byte_yield for one in result.crawls],
+                    [seed_crawl.seed_byte_yield for seed_crawl in result.crawls],
+                    [seed_crawl.crawl.byte_yield for seed_crawl in result.crawls],
                     bytes_.fit,
                 ),
             ),
@@ -183,8 +185,8 @@ def picture(result: SeedQuality) -> str:
                 Axis("Badness of the seeds, on average", reach=(0.0,)),
                 kept,
                 _series(
-                    [one.seed_badness or 0.0 for one in known],
-                    [one.crawl.document_yield for one in known],
+                    [seed_crawl.seed_badness or 0.0 for seed_crawl in with_badness],
+                    [seed_crawl.crawl.document_yield for seed_crawl in with_badness],
                     badness.fit,
                 ),
             ),

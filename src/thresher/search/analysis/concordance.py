@@ -256,15 +256,17 @@ def _sorted(index: Index, lines: ConcordanceLines, sort: str, words: int) -> Sta
         hits = Hits(lines.firsts[rows], lines.lasts[rows])
         for word in range(words):
             if sort == "node":
-                found, values = index.value(attribute, segment, np.minimum(hits.firsts + word, hits.lasts))
-                found = np.where(hits.firsts + word <= hits.lasts, found, NO_VALUE)
+                value_numbers, values = index.value(
+                    attribute, segment, np.minimum(hits.firsts + word, hits.lasts)
+                )
+                value_numbers = np.where(hits.firsts + word <= hits.lasts, value_numbers, NO_VALUE)
             else:
                 place = HitPlace(
                     attribute, *(("match", -1 - word) if sort == "left" else ("matchend", 1 + word))
                 )
-                found, values = values_at(index, segment, hits, place)
-            distinct, places = np.unique(found, return_inverse=True)
-            numbers[word, rows] = np.where(found == NO_VALUE, NO_VALUE, places + len(folded))
+                value_numbers, values = values_at(index, segment, hits, place)
+            distinct, places = np.unique(value_numbers, return_inverse=True)
+            numbers[word, rows] = np.where(value_numbers == NO_VALUE, NO_VALUE, places + len(folded))
             folded += [str(value).casefold() for value in spelled(distinct, values).to_pylist()]
     ranks = np.asarray(pc.rank(pa.array(folded), tiebreaker="dense"), np.int64)
     # A missing word sorts before all others.

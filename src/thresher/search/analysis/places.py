@@ -81,7 +81,7 @@ def _nodes(index: Index, segment: Segment, hits: Hits, attribute: str) -> Attrib
     """Return whole matches as texts; matches of the same tokens are put together once."""
     lengths = hits.lasts - hits.firsts + 1
     numbers = np.empty(len(hits), np.int64)
-    found: list[pa.StringArray] = []
+    texts_of_kinds: list[pa.StringArray] = []
     known = 0
     for length in np.unique(lengths).tolist():
         some = np.flatnonzero(lengths == length)
@@ -93,7 +93,7 @@ def _nodes(index: Index, segment: Segment, hits: Hits, attribute: str) -> Attrib
             _, kinds = np.unique(pairs, return_inverse=True)
         _, examples = np.unique(kinds, return_index=True)
         starts = hits.firsts[some][examples]
-        found.append(texts(index, segment, starts, starts + length, attribute))
+        texts_of_kinds.append(texts(index, segment, starts, starts + length, attribute))
         numbers[some] = kinds + known
         known += len(examples)
-    return AttributeValues(numbers, pa.concat_arrays(found))
+    return AttributeValues(numbers, pa.concat_arrays(texts_of_kinds))

@@ -209,7 +209,7 @@ class UnitRetriever:
     def _having(self, number: int, start: int, end: int) -> list[Starts]:
         """Return for each word the units in `[start, end)` that have it and are in scope, in order."""
         segment, conditions = self._index.segments[number], self._index.conditions[number]
-        found = []
+        units_of_conditions = []
         for condition in self._conditions:
             parts = [np.zeros(0, np.int64)]
             for first in range(start - start % 64, end, POSITIONS_AT_A_TIME):
@@ -218,8 +218,8 @@ class UnitRetriever:
                 parts.append(np.unique(segment.structures[self._unit].around(positions[positions >= start])))
             units = np.unique(np.concatenate(parts))
             units = units[units >= 0]
-            found.append(units[self._scope.masks[number][self._documents(number, units)]])
-        return found
+            units_of_conditions.append(units[self._scope.masks[number][self._documents(number, units)]])
+        return units_of_conditions
 
     def _documents(self, number: int, units: Starts) -> Starts:
         segment = self._index.segments[number]

@@ -75,15 +75,15 @@ class LexemeStream:
     def _split(self, query: str) -> list[Lexeme]:
         lexemes, place = [], 0
         while place < len(query):
-            found = _LEXEMES.match(query, place)
-            if not found:
+            lexeme = _LEXEMES.match(query, place)
+            if not lexeme:
                 quote = query[place] in "\"'"
                 fault = "this string has no closing quote" if quote else f"unexpected {query[place]!r}"
                 raise CqlError(fault, query, place)
-            kind = found.lastgroup or ""
+            kind = lexeme.lastgroup or ""
             if kind != "space":
-                lexemes.append(Lexeme(kind, found.group(), place))
-            place = found.end()
+                lexemes.append(Lexeme(kind, lexeme.group(), place))
+            place = lexeme.end()
         return [*lexemes, Lexeme("end", "", len(query))]
 
     @property

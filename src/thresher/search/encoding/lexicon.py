@@ -263,7 +263,7 @@ def _candidates(lexicon: Lexicon, prefix: str, needed: Sequence[str]) -> Ids | t
 
 def _having(trigrams: Trigrams, parts: Sequence[str], start: int, end: int) -> Ids | None:
     """Return the blocks in a range that may have all parts; None if every part is shorter than a trigram."""
-    found: Ids | None = None
+    blocks: Ids | None = None
     encoded = [fold(part).encode() for part in parts]
     for gram in {part[place : place + GRAM] for part in encoded for place in range(len(part) - GRAM + 1)}:
         number = int.from_bytes(gram, "big")
@@ -271,5 +271,5 @@ def _having(trigrams: Trigrams, parts: Sequence[str], start: int, end: int) -> I
         if place == len(trigrams.grams) or trigrams.grams[place] != number:
             return np.zeros(0, np.uint32)
         having = positions(trigrams.blocks, place, start, end)
-        found = having if found is None else np.intersect1d(found, having, assume_unique=True)
-    return found
+        blocks = having if blocks is None else np.intersect1d(blocks, having, assume_unique=True)
+    return blocks

@@ -124,32 +124,32 @@ class Program:
         """
         labels: dict[int, int] = {}
         equal_tokens, rules = [], []
-        place = 0
+        offset = 0
         for kind, _, _, rule, *registers in self.steps:
             if kind not in (ProgramStep.TOKEN, ProgramStep.AHEAD):
                 continue
             if rule != NONE:
                 if not self.rules.labels_of(rule) <= labels.keys():
                     return None
-                offsets = {**labels, HERE_PLACE: place, MATCH_PLACE: 0, END_PLACE: place}
+                offsets = {**labels, HERE_PLACE: offset, MATCH_PLACE: 0, END_PLACE: offset}
                 if compared := self.rules.equal_tokens(rule, offsets):
                     equal_tokens.append(compared)
                 else:
-                    rules.append((rule, place))
+                    rules.append((rule, offset))
             for register in registers:
                 if register in labels:
                     return None
                 if register != NONE:
-                    labels[register] = place
-            place += kind == ProgramStep.TOKEN
+                    labels[register] = offset
+            offset += kind == ProgramStep.TOKEN
         final_rule = self.final_rule
         if final_rule != NONE:
-            offsets = {**labels, HERE_PLACE: 0, MATCH_PLACE: 0, END_PLACE: place - 1}
+            offsets = {**labels, HERE_PLACE: 0, MATCH_PLACE: 0, END_PLACE: offset - 1}
             if compared := self.rules.equal_tokens(final_rule, offsets):
                 equal_tokens.append(compared)
                 final_rule = NONE
         return LabelLayout(
-            place, labels.get(self.target), list(labels.items()), equal_tokens, rules, final_rule
+            offset, labels.get(self.target), list(labels.items()), equal_tokens, rules, final_rule
         )
 
     def _remember(self, structure: str) -> int:

@@ -75,17 +75,17 @@ class Conditions(TypeConditions):
         raise CqlError(f"{written(condition)} is no condition on a token")
 
     def _positions_of_types(self, condition: ast.Condition, start: int, end: int) -> Words:
-        found = bitset.empty(end - start)
+        marked = bitset.empty(end - start)
         if end <= start:
-            return found
+            return marked
         if (sliced := self._sliced(condition)) is not None:
             attribute, wanted = sliced
             assert attribute.slices
-            bit_slices.mark(attribute.slices, wanted, start, end, found)
-            return found
+            bit_slices.mark(attribute.slices, wanted, start, end, marked)
+            return marked
         rare, is_complement = self._rarer(condition)
-        self._mark(rare, start, end, found)
-        return bitset.full(end - start) & ~found if is_complement else found
+        self._mark(rare, start, end, marked)
+        return bitset.full(end - start) & ~marked if is_complement else marked
 
     def _rarer(self, condition: ast.Condition) -> tuple[Mask, bool]:
         """Return the types for which a condition holds, or their complement if it has fewer tokens."""

@@ -248,13 +248,13 @@ class CandidatePlanner:
     def _all(self, needs: tuple[Need, ...], exact: bool) -> Words | None:
         ordered = sorted(_flat(needs), key=self._expected)
         size = max(self._conditions.segment.size, 1)
-        found: Words | None = None
+        candidates: Words | None = None
         for need in ordered:
             expected = self._expected(need)
             if not exact and expected >= size:
                 continue
-            if found is not None:
-                count = bitset.count(found)
+            if candidates is not None:
+                count = bitset.count(candidates)
                 if not count:
                     break
                 lookup_cost = self._cost(need)
@@ -263,12 +263,12 @@ class CandidatePlanner:
                 if not exact and saved < min(lookup_cost, check_cost):
                     continue
                 if check_cost < lookup_cost:
-                    self._check(need, found)
+                    self._check(need, candidates)
                     continue
             more = self._found(need, exact)
             if more is not None:
-                found = more if found is None else found & more
-        return found
+                candidates = more if candidates is None else candidates & more
+        return candidates
 
     def _can_be_checked(self, need: Need) -> bool:
         """Return whether one or two tokens decide if a candidate meets a need."""

@@ -57,13 +57,13 @@ def shortfall(directory: Path) -> Shortfall | None:
     and how many rows the corpus had then. An index of an older version has no such record; of these, only an
     empty one is reported.
     """
-    found = manifest.read(directory)
-    if found is None:
+    index = manifest.read(directory)
+    if index is None:
         return None
     now = rows(corpus_files.open(directory))
-    origin = found.origin or manifest.IndexOrigin(documents=found.documents or now, rows=now)
+    origin = index.origin or manifest.IndexOrigin(documents=index.documents or now, rows=now)
     # Documents that were erased from corpus and index make the difference negative.
     documents = origin.documents + now - origin.rows
-    if found.documents >= documents:
+    if index.documents >= documents:
         return None
-    return Shortfall(directory, found.documents, documents, origin.command)
+    return Shortfall(directory, index.documents, documents, origin.command)

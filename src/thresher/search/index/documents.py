@@ -283,7 +283,7 @@ def _meta(page: Mapping[str, Any]) -> dict[str, str]:
     """Return the attributes of a crawled page; unknown ones are left out, but for the year, which is ""."""
     fetched: datetime | None = page["fetched"]
     written = _written(page)
-    found = {
+    values = {
         "id": page["url"],
         "url": page["url"],
         "host": page["host"],
@@ -298,7 +298,7 @@ def _meta(page: Mapping[str, Any]) -> dict[str, str]:
         "source": "web",
         **{name: page[name] and str(page[name]) for name in DETAILS},
     }
-    known = {name: clean(str(value)) for name, value in found.items() if value}
+    known = {name: clean(str(value)) for name, value in values.items() if value}
     return {"year": "", **known}  # queries by year must work even if no page of a corpus has a date
 
 

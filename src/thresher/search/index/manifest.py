@@ -80,19 +80,19 @@ def read(directory: Path) -> Manifest | None:
     """
     path = directory / FOLDER / FILE
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as fault:
         raise CorpusIndexError(
             f"{path} cannot be read ({fault}); rebuild the index: thresher index {directory} --rebuild"
         ) from None
-    if found.version != VERSION:
+    if manifest.version != VERSION:
         raise CorpusIndexError(
             f"the index of {directory} has the format of another version; rebuild it: "
             f"thresher index {directory} --rebuild"
         )
-    return found
+    return manifest
 
 
 def open_segments(directory: Path) -> tuple[Manifest, list[Segment]]:

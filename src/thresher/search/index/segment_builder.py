@@ -86,15 +86,15 @@ class SegmentGatherer:
 
     def add(self, document: IndexDocument) -> None:
         """Add a document; one without tokens is left out."""
-        found = self._interner.add(document.lines)
-        if not len(found.tokens):
+        encoded = self._interner.add(document.lines)
+        if not len(encoded.tokens):
             return
         self.documents.append(IndexDocument(document.key, b"", (), document.meta, document.dimensions))
-        self._lengths.append(len(found.tokens))
-        self._ids.append(found.tokens)
-        self._events.append(found.events)
-        self._places.append(found.places + self.tokens)
-        self.tokens += len(found.tokens)
+        self._lengths.append(len(encoded.tokens))
+        self._ids.append(encoded.tokens)
+        self._events.append(encoded.events)
+        self._places.append(encoded.places + self.tokens)
+        self.tokens += len(encoded.tokens)
 
     def gathered(self, order: str = INPUT) -> GatheredSegment:
         """Return the content of the segment, its documents ordered by a dimension or as they came."""
@@ -281,7 +281,7 @@ def write_segment(folder: Path, gathered: GatheredSegment) -> None:
     """Write a segment to a new folder. It is durable when the function returns."""
     folder.mkdir(parents=True)
     ids = gathered.ids
-    types = max(len(one.numbers) for one in gathered.attributes.values())
+    types = max(len(column.numbers) for column in gathered.attributes.values())
     with ArrayFileWriter(folder / TOKENS) as arrays:
         counts = counted(ids, types)
         arrays.put("counts", counts)
@@ -299,7 +299,9 @@ def write_segment(folder: Path, gathered: GatheredSegment) -> None:
         for name, regions in gathered.structures:
             if len(regions.firsts):
                 _put_structure(arrays, folder, name, regions)
-                structures[name] = [one for one in regions.attributes if one not in OWN_COLUMNS]
+                structures[name] = [
+                    attribute for attribute in regions.attributes if attribute not in OWN_COLUMNS
+                ]
         for name, dimension in gathered.dimensions.items():
             arrays.put(f"dimension.{name}", dimension)
         arrays.describe(

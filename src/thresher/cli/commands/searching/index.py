@@ -70,34 +70,34 @@ def index(
             directory, order=order, annotator=annotator, processes=processes, opted_out=opted_out,
             lowercase=lowercase, rebuild=rebuild, progress=progress,
         )  # fmt: skip
-    made = Index(directory)
-    size = sum(segment.bytes for segment in made.segments)
+    built = Index(directory)
+    size = sum(segment.bytes for segment in built.segments)
     if json:
         print_json(
             {
                 "added": changes.added,
                 "deleted": changes.deleted,
-                "documents": made.documents,
-                "tokens": made.tokens,
-                "segments": len(made.segments),
+                "documents": built.documents,
+                "tokens": built.tokens,
+                "segments": len(built.segments),
                 "bytes": size,
-                "attributes": made.attributes,
-                "structures": made.structures,
-                "order": made.manifest.order,
+                "attributes": built.attributes,
+                "structures": built.structures,
+                "order": built.manifest.order,
                 "better_annotator": changes.better_annotator,
             }
         )
     say(
         f"{counted(changes.added, 'document')} added, {changes.deleted:,} deleted in "
-        f"{time.monotonic() - start:.0f} s; the index has {counted(made.documents, 'document')} with "
-        f"{made.tokens:,} tokens in {amount(size)}"
+        f"{time.monotonic() - start:.0f} s; the index has {counted(built.documents, 'document')} with "
+        f"{built.tokens:,} tokens in {amount(size)}"
     )
     if changes.better_annotator:
         say(
             f"the annotator {changes.better_annotator} is installed now and better than the one of this index; "
             f"use it for all documents: thresher index {directory} --rebuild"
         )
-    if made.tokens:
+    if built.tokens:
         say(f"search it: thresher search {directory} WORD")
 
 

@@ -98,40 +98,40 @@ def search(
     """
     if not count and old_flags.run(directory, query, old, window or "-5,5", meta, matching, to):
         return
-    found = open_search(directory, query, matching)
+    matches = open_search(directory, query, matching)
     lines_of: dict[str, Any] = {
         "keep": keep, "drop": drop, "window": window or "-5,5", "distinct": distinct,
     }  # fmt: skip
     narrowed = bool(keep or drop or distinct)
     if spans and narrowed:
         raise UsageError("--spans shows all hits; leave --keep, --drop and --distinct out")
-    if (count or spans) and not to.output and (narrowed or not (count and found.within)):
-        _plain_answer(found, lines_of, spans=spans, json=to.json)
+    if (count or spans) and not to.output and (narrowed or not (count and matches.within)):
+        _plain_answer(matches, lines_of, spans=spans, json=to.json)
     if count or spans:
-        publish(found.spans() if spans else found.counts(), to)
+        publish(matches.spans() if spans else matches.counts(), to)
         return
     if size is None and to.is_for_people:
         size = PAGE_LINES
-    lines = found.concordance(
+    lines = matches.concordance(
         context=_context(context), attributes=attributes or (), meta=meta or (),
         page=page, size=size, sort=sort, sample=sample, seed=seed, **lines_of,
     )  # fmt: skip
     if to.is_for_people:
         from thresher.cli.views.search import concordance
 
-        show(concordance(lines.records(), found.origins(lines), meta or ()))
+        show(concordance(lines.records(), matches.origins(lines), meta or ()))
     else:
         write(lines, to)
     if lines.stopped:
         say(lines.stopped)
     if not to.is_for_people:
         return
-    hits = found.count()
+    hits = matches.count()
     if narrowed:
-        kept = found.count(**lines_of)
-        say(f"{kept:,} of {counted(hits, 'hit')}{_because(found.stopped)}")
+        kept = matches.count(**lines_of)
+        say(f"{kept:,} of {counted(hits, 'hit')}{_because(matches.stopped)}")
     elif not lines.stopped.endswith(f" {hits:,}"):  # a number is said once
-        say(f"{counted(hits, 'hit')}{_because(found.stopped)}")
+        say(f"{counted(hits, 'hit')}{_because(matches.stopped)}")
 
 
 def _context(text: str) -> int | str:
