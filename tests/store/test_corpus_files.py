@@ -344,3 +344,16 @@ def test_a_file_that_may_not_be_read_is_named(corpus: CorpusFiles):
 
 def test_what_was_asked_of_the_corpus_is_typed(corpus: CorpusFiles):
     assert corpus.config.language == "cs"
+
+
+def test_output_never_takes_the_place_of_a_file_of_a_corpus(
+    crawl: Crawl, tmp_path_factory: pytest.TempPathFactory
+):
+    ours, outside = crawl.directory, tmp_path_factory.mktemp("outside")
+    (ours / "runs").symlink_to(outside)
+    (outside / "link").symlink_to(ours / "docs")
+    for path in (ours / "corpus.toml", ours / "docs/new/x", ours / "runs/x.svg", outside / "link/x"):
+        with pytest.raises(UsageError, match="would be damaged; choose another name"):
+            corpora.check_output(path)
+    for path in (ours / "export.jsonl", ours / "exports/docs", outside / "docs"):
+        corpora.check_output(path)

@@ -177,7 +177,15 @@ def test_sealing_is_begun_again_after_a_restart(tmp_path: Path):
     assert all(length is None for length in table.lengths().values())
 
 
-@pytest.mark.parametrize("leftover", ["docs-00001.parquet", "docs-00001.parquet.tmp", "docs-00002.arrows"])
+@pytest.mark.parametrize(
+    "leftover",
+    [
+        "docs-00001.parquet",
+        "docs-00001.parquet.tmp",
+        "docs-00001.parquet.0123456789abcdef.tmp",
+        "docs-00002.arrows",
+    ],
+)
 def test_what_a_crash_left_behind_before_the_commit_is_deleted(tmp_path: Path, leftover: str):
     table = filled(tmp_path, range(3))
     committed = table.lengths()

@@ -44,6 +44,18 @@ AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="JSON on std
 Many = Parameter(consume_multiple=True, negative=())
 
 
+def check_output(_: Any, path: Path | None) -> None:
+    """Raise UsageError before any work if an output is not a file, or is a file of a corpus itself."""
+    from thresher.store import corpus_files
+
+    if path is not None:
+        corpus_files.check_output(path)
+
+
+OutputName = Parameter(name=["--output", "-o"], validator=check_output)
+PlotName = Parameter(name="--plot", validator=check_output)
+
+
 def group_commands() -> None:
     """Put the commands into their groups of the help, once all have joined the app."""
     for place, (name, commands) in enumerate(GROUPS.items()):

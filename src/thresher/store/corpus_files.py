@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from thresher import config as configuration
+from thresher.errors import UsageError
 from thresher.records import Block, LanguageShare, Reply
 from thresher.store import partition, shard_layout, warc
 from thresher.store.archives.replies import stored_reply
@@ -28,6 +29,8 @@ __all__ = [
     "CorpusError",
     "CorpusFiles",
     "Document",
+    "check_output",
+    "check_output_file",
     "documents",
     "of_part",
     "open",
@@ -42,6 +45,14 @@ MANY_ROWS = 1 << 16
 FEW_ROWS = 1 << 10  # at least, for each of many shards
 NUMBER = "seq"  # column by which outcomes are ordered
 ARCHIVES = "archives"  # folder of a corpus for imported archives that were moved
+
+# Files and folders in the directory of a corpus, which are Thresher's own.
+OWN_NAMES = frozenset(
+    [
+        *("corpus.toml", "seeds.txt", "forgotten.jsonl", "status.json", "lock", "warc", "docs", "links"),
+        *("outcomes", "state", "imports", "archives", "index", "runs", "logs", "shards", "subcorpora"),
+    ]
+)
 
 _SCHEMA_LINE = re.compile(rb"^([ \t]*schema[ \t]*=[ \t]*)\d+", re.MULTILINE)
 
@@ -111,6 +122,30 @@ def upgrade(directory: Path) -> None:
 def of_part(part: Path, config: configuration.Config) -> CorpusFiles:
     """Return the corpus of one shard, which is in its folder; a crawl without shards has one folder."""
     return CorpusFiles(part, msgspec.structs.replace(config, shards=configuration.ShardSettings()))
+
+
+def check_output(path: Path) -> None:
+    """Raise UsageError if a file or folder that a user names for output is a file or folder of a corpus itself."""
+    if str(path) == "-":
+        raise UsageError("'-' is not a file; name one, or /dev/stdout for standard output")
+    # With and without links: a folder of a corpus may be a link to another disk.
+    for place in (Path(os.path.abspath(path)), path.resolve()):  # noqa: PTH100 - absolute() keeps ".."
+        for directory in place.parents:
+            own = place.relative_to(directory).parts[0]
+            if own in OWN_NAMES and (directory / "corpus.toml").exists():
+                raise UsageError(
+                    f"{path} cannot be written: {own} of the corpus {directory} would be damaged; "
+                    "choose another name or folder for the output"
+                )
+
+
+def check_output_file(path: Path) -> None:
+    """Raise UsageError if a file that a user names for output cannot be one, or is a file of a corpus itself."""
+    check_output(path)
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; name a file in it: {path}/NAME")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path} cannot be written: {path.parent} is not a directory; create it first")
 
 
 class CorpusFiles:

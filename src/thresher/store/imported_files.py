@@ -20,14 +20,14 @@ from msgspec import Struct, field
 
 from thresher.errors import DataError
 from thresher.store.atomic_parquet import AtomicParquet
+from thresher.store.durable_files import TEMPORARY
 from thresher.store.partition import CorpusError
 from thresher.store.schemas import DOCS, aligned
 
 FOLDER = "imports"
 PAGES_NAMING = re.compile(r"pages-(\d{6,})\.parquet")
-PAGES_TEMPORARY = re.compile(PAGES_NAMING.pattern + r"\.tmp")
 NAMING = re.compile(r"(\d{6,})\.parquet")
-TEMPORARY = re.compile(NAMING.pattern + r"\.tmp")
+UNFINISHED = re.compile(f"(?:{PAGES_NAMING.pattern}|{NAMING.pattern}){TEMPORARY}")
 
 
 class ImportFile(Struct, frozen=True):

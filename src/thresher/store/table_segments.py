@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thresher.errors import DataError
-from thresher.store.durable_files import AppendFile, adopt, numbered, replacing
+from thresher.store.durable_files import TEMPORARY, AppendFile, adopt, numbered, replacing
 from thresher.store.shard_layout import ALONE, Shard
 
 ROW_GROUP_BYTES = 32 << 20  # that a reader of Parquet, and sealing, hold in memory at once
@@ -36,7 +36,7 @@ def segment_path(directory: Path, number: int, kind: str) -> Path:
 
 def naming_of(stem: str) -> re.Pattern[str]:
     """Return a pattern of all file names of a table's segments, with the groups number and kind."""
-    return re.compile(rf"{re.escape(stem)}-(\d{{5,}})\.(arrows|parquet|parquet\.tmp)")
+    return re.compile(rf"{re.escape(stem)}-(\d{{5,}})\.(arrows|parquet(?:{TEMPORARY})?)")
 
 
 def read_stream(path: Path, length: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

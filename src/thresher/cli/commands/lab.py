@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from thresher.cli.app import AsJson, Directory, Many, app, leave, print_json, read_status, say, show
+from thresher.cli.app import AsJson, Directory, Many, PlotName, app, leave, print_json, read_status, say, show
 from thresher.cli.exit_codes import INTERRUPTED
 from thresher.config import size
 from thresher.errors import UsageError
@@ -98,7 +98,7 @@ def simulate(
     delay: float = 0.0,
     connections: int = 1,
     repeat: int = 1,
-    plot: Path | None = None,
+    plot: Annotated[Path | None, PlotName] = None,
     json: AsJson = False,
 ) -> None:
     """Simulate crawls of a recorded web under several policies: text gained for bytes downloaded.
@@ -137,9 +137,10 @@ def simulate(
     from thresher.reader.language.codes import language_code
     from thresher.simulation.comparison import repeated
     from thresher.simulation.simulate import HARVEST_LIMIT, SimulationTerms, ideal
+    from thresher.store.corpus_files import check_output_file
 
-    if plot and not plot.parent.is_dir():
-        raise UsageError(f"{plot.parent} is not a directory; create it, or choose another file for --plot")
+    if plot:
+        check_output_file(plot)
     language = language_code(lang) if lang else ""
     if directory is not None and toyweb is None:
         record, urls = _recorded(directory, language)

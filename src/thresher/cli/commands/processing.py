@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from thresher.cli.app import AsJson, Directory, app, print_json, say, show
+from thresher.cli.app import AsJson, Directory, OutputName, app, print_json, say, show
 from thresher.cli.log_options import DEFAULT_LOG, LogOptions
 from thresher.config import duration
 from thresher.errors import UsageError
@@ -115,7 +115,7 @@ def runs(
     /,
     *,
     dropped: str = "",
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Annotated[Path | None, OutputName] = None,
     json: AsJson = False,
 ) -> None:
     """List the runs of a corpus, show or compare them, or show what a step dropped.

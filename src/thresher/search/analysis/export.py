@@ -12,6 +12,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from thresher.search.analysis.tables import ResultTable, one_of
+from thresher.store.corpus_files import check_output_file
 from thresher.store.durable_files import replacing
 
 BATCH = 10_000  # rows that are written at a time
@@ -27,6 +28,7 @@ def write(
     """
     writer = FORMATS[one_of(format, FORMATS, "format")]
     if isinstance(where, Path):
+        check_output_file(where)
         with replacing(where) as file:
             writer(table, file, spreadsheet)
     else:

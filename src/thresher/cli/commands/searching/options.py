@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
-from thresher.cli.app import Many, app, say, show
+from thresher.cli.app import Many, OutputName, app, say, show
 from thresher.errors import UsageError
 from thresher.wording import counted
 
@@ -68,7 +68,8 @@ class OutputOptions:
 
     output: Annotated[
         Path | None,
-        Parameter(name=["--output", "-o"], help="File for the result; .csv, .jsonl or .parquet."),
+        OutputName,
+        Parameter(help="File for the result; .csv, .jsonl or .parquet."),
     ] = None
     format: Annotated[
         Literal["csv", "jsonl", "parquet"] | None,
