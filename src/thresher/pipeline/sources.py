@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from thresher.errors import DataError
 from thresher.pipeline import document_shards
 from thresher.pipeline.artifacts import ArtifactOutput, Task, digest_of
+from thresher.store.checked_files import json_file
 from thresher.store.corpus_files import CorpusFiles
 from thresher.store.durable_files import replace
 from thresher.store.shard_layout import followed
@@ -66,8 +68,8 @@ class _Digests:
         self._path = path
         self._used: dict[str, KnownSegment] = {}
         try:
-            self._known = msgspec.json.decode(path.read_bytes(), type=dict[str, KnownSegment])
-        except (FileNotFoundError, msgspec.DecodeError):
+            self._known = json_file(path, dict[str, KnownSegment])
+        except (FileNotFoundError, DataError):
             self._known = {}
 
     def digest(self, path: Path) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from thresher.errors import DataError
+from thresher.store.checked_files import json_file
 from thresher.store.durable_files import replace
 
 FOLDER = "failed"
@@ -52,8 +54,8 @@ class FailureLog:
 
     def find(self, key: str) -> FailedTask | None:
         """Return the failure of the task with this key, or None if it has not failed."""
-        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-            return msgspec.json.decode(self._path(key).read_bytes(), type=FailedTask)
+        with contextlib.suppress(FileNotFoundError, DataError):
+            return json_file(self._path(key), FailedTask)
         return None
 
     def put(self, failure: FailedTask) -> None:

@@ -21,6 +21,7 @@ from msgspec import Struct
 from thresher.errors import DataError, NoCorpusError
 from thresher.search.encoding.bitpacking import Ids
 from thresher.search.index.segment import Segment
+from thresher.store.checked_files import json_file
 from thresher.store.durable_files import exclusive, replace, sync_directory
 
 FOLDER = "index"
@@ -81,12 +82,12 @@ def read(directory: Path) -> Manifest | None:
     """
     path = directory / FOLDER / FILE
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        found = json_file(path, Manifest)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as fault:
+    except DataError as fault:
         raise CorpusIndexError(
-            f"{path} cannot be read ({fault}); rebuild the index: thresher index {directory} --rebuild"
+            f"{fault}, or rebuild the index: thresher index {directory} --rebuild"
         ) from None
     if found.version != VERSION:
         raise CorpusIndexError(
