@@ -18,7 +18,7 @@ from thresher.search.analysis.scope import (
     vocabulary,
 )
 from thresher.search.analysis.tables import ResultTable, first, one_of, ordered
-from thresher.search.analysis.windows import Window, sides, spelled, types_in
+from thresher.search.analysis.windows import Window, check_window, sides, spelled, types_in
 from thresher.search.searcher import Index, RunningSearch
 
 Floats = NDArray[np.float64]
@@ -44,6 +44,7 @@ def collocates(
     with the document. The attribute is lemma if there are lemmas, or else word.
     """
     one_of(sort, MEASURES, "measure")
+    check_window(index, window)
     scope = subcorpora.scope(index, within)
     words = vocabulary(index, attribute or default_attribute(index))
     hits, joint = near(scope, search, words, window)

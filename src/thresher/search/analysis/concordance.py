@@ -21,7 +21,7 @@ from thresher.search.analysis.scope import (
     structure_in,
 )
 from thresher.search.analysis.tables import AnalysisError, Concordance, one_of, reasons
-from thresher.search.analysis.windows import Window, has_one, sides, spelled, texts
+from thresher.search.analysis.windows import Window, check_window, has_one, sides, spelled, texts
 from thresher.search.encoding.bitpacking import Starts
 from thresher.search.execution.segment_search import Hits, joined_hits, selected
 from thresher.search.index.segment import DOCUMENT
@@ -77,6 +77,7 @@ def kwic(
             raise AnalysisError(f"{name} must be at least 1, got {value}")
     if sort:
         one_of(sort, SORTS, "order")
+    check_window(index, window)
     chooser = LineChooser(subcorpora.scope(index, within), keep, drop, window, distinct)
     start, end = (page - 1) * (size or 0), None if size is None else page * size
 

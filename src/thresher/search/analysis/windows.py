@@ -34,14 +34,12 @@ class Sides(NamedTuple):
 def sides(index: Index, segment: Segment, hits: Hits, window: Window) -> Sides:
     """Return the windows around hits of a segment; they end with the document, or with the structure."""
     firsts, lasts = hits.firsts, hits.lasts
+    check_window(index, window)
     if isinstance(window, str):
-        name = one_of(window, index.structures, "structure")
-        left_starts, right_ends = _borders(segment, name, firsts, lasts)
+        left_starts, right_ends = _borders(segment, window, firsts, lasts)
         return Sides(left_starts, firsts, lasts + 1, right_ends)
     left_starts, right_ends = _borders(segment, DOCUMENT, firsts, lasts)
     least, most = window
-    if least > most:
-        raise AnalysisError(f"the window {least},{most} has no tokens; try {most},{least}")
     starts = np.maximum(firsts + min(least, 0), left_starts)
     ends = np.minimum(lasts + 1 + max(most, 0), right_ends)
     return Sides(
@@ -50,6 +48,14 @@ def sides(index: Index, segment: Segment, hits: Hits, window: Window) -> Sides:
         np.minimum(lasts + max(least, 1), ends),
         ends,
     )
+
+
+def check_window(index: Index, window: Window) -> None:
+    """Raise AnalysisError for an unknown structure or a window without tokens."""
+    if isinstance(window, str):
+        one_of(window, index.structures, "structure")
+    elif window[0] > window[1]:
+        raise AnalysisError(f"the window {window[0]},{window[1]} has no tokens; try {window[1]},{window[0]}")
 
 
 def _borders(segment: Segment, name: str, firsts: Starts, lasts: Starts) -> tuple[Starts, Starts]:

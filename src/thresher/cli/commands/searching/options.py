@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from cyclopts import Parameter
 
 from thresher.cli.app import Many, OutputName, app, say, show
+from thresher.config.toml_tables import check_number
 from thresher.errors import UsageError
 from thresher.wording import counted
 
@@ -119,9 +120,11 @@ def window_of(text: str) -> tuple[int, int] | str:
         return -5, 5
     try:
         first, _, last = text.partition(",")
-        return int(first), int(last or first)
+        found = int(first), int(last or first)
     except ValueError:
         return text
+    check_number(found, "--window")
+    return found
 
 
 def given(**options: int | None) -> dict[str, Any]:

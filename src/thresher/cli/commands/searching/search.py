@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from thresher.cli.app import Directory, Many, print_json, say, show
+from thresher.cli.app import Directory, Many, print_json, say, show, whole_number
 from thresher.cli.commands.searching import old_flags
 from thresher.cli.commands.searching.old_flags import NO_OLD_FLAGS, OldFlags
 from thresher.cli.commands.searching.options import (
@@ -97,6 +97,7 @@ def search(
     """
     if old_flags.run(directory, query, old, window_of(window), meta, matching, to):
         return
+    number = whole_number(context)
     found = open_search(directory, query, matching)
     if (count or spans) and not to.output and not (count and found.within):
         _plain_answer(found, spans=spans, json=to.json)
@@ -106,7 +107,7 @@ def search(
     if size is None and to.is_for_people:
         size = PAGE_LINES
     lines = found.concordance(
-        context=int(context) if context.isdigit() else context, attributes=attributes or (), meta=meta or (),
+        context=context if number is None else number, attributes=attributes or (), meta=meta or (),
         page=page, size=size, sort=sort or "", sample=sample,
         seed=seed, keep=keep, drop=drop, window=window_of(window), distinct=distinct,
     )  # fmt: skip
