@@ -43,7 +43,7 @@ def older(tmp_path: Path) -> Path:
     ("settings", "message"),
     [
         ({"budget": {"max_pages": -3}}, "budget.max_pages must be a whole number of at least 0, got -3"),
-        ({"polite": {"delay": -1.0}}, "polite.delay must be a duration in seconds of at least 0"),
+        ({"polite": {"delay": -1.0}}, "polite.delay must be a duration in seconds from 0 to 365d"),
         ({"scope": {"tlds": ["co.uk"]}}, "'co.uk' among the tlds of [scope] is no top-level domain"),
         ({"polite": {"contact": "me"}}, "must be an e-mail address or an http"),
         ({}, "webmasters must be able to reach you"),

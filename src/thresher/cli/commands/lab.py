@@ -64,6 +64,11 @@ def toyweb(
     from thresher.wording import counted
     from thresher_lab.toyweb import Server, ToyWeb, seeds, serve_forever
 
+    if not 0 <= port < 1 << 16:
+        raise UsageError(f"--port must be from 0 to 65535, got {port}; 0 means any free one")
+    for name, value in (parameter or {}).items():
+        if str(value).strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            raise UsageError(f"--set.{name} must be finite, got {value}")
     try:
         base = msgspec.to_builtins(ToyWeb.readable() if readable else ToyWeb())
         table = {**base, "hosts": hosts, "seed": seed, "target": target, **(parameter or {})}
@@ -141,6 +146,10 @@ def simulate(
 
     if plot:
         check_output_file(plot)
+    if delay < 0:
+        raise UsageError(f"--delay must be at least 0, got {delay:g}")
+    if connections < 1:
+        raise UsageError(f"--connections must be at least 1, got {connections}")
     language = language_code(lang) if lang else ""
     if directory is not None and toyweb is None:
         record, urls = _recorded(directory, language)

@@ -68,7 +68,12 @@ def process(
     from thresher.pipeline.runs.dry import dry_run as planned
     from thresher.pipeline.runs.run import process as run_recipe
     from thresher.store import corpus_files as corpora
+    from thresher.workers.registry import check as check_engine
 
+    check_engine(engine)
+    if processes < 0:
+        raise UsageError(f"--processes must be at least 0, got {processes}; 0 means one for each processor")
+    limit = duration(deadline)
     if status:
         _show_status(directory, json)
         return
@@ -93,7 +98,7 @@ def process(
             engine_name=engine,
             last_step=step,
             retry_failed=retry_failed,
-            deadline=duration(deadline),
+            deadline=limit,
             progress=lambda stage: line(stage_line(stage)),
         )
     if json:
