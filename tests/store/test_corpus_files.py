@@ -357,3 +357,11 @@ def test_output_never_takes_the_place_of_a_file_of_a_corpus(
             corpora.check_output(path)
     for path in (ours / "export.jsonl", ours / "exports/docs", outside / "docs"):
         corpora.check_output(path)
+
+
+@pytest.mark.parametrize("data", [b"", b'{"files": 3}', b'{"a": "\xff"}'])
+def test_statistics_that_are_damaged_are_not_taken_for_a_corpus_without_a_crawl(crawl: Crawl, data: bytes):
+    (crawl.directory / "status.json").write_bytes(data)
+    with pytest.raises(DataError, match=r"status\.json is damaged") as raised:
+        corpora.open(crawl.directory).stats()
+    assert not isinstance(raised.value, CorpusError)

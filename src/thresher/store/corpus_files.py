@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from thresher import config as configuration
-from thresher.errors import UsageError
+from thresher.errors import DataError, UsageError
 from thresher.records import Block, LanguageShare, Reply
 from thresher.store import partition, shard_layout, warc
 from thresher.store.archives.replies import stored_reply
@@ -209,6 +209,11 @@ class CorpusFiles:
         """Return the statistics of the crawl as of the last commit, as `thresher status --json` prints them."""
         statuses = dict(self._looked(self._statuses))
         if not any(statuses.values()):
+            for part in shard_layout.parts(self.directory, self.config):
+                if (path := part / "status.json").exists():
+                    raise DataError(
+                        f"{path} is damaged; restore it, or continue the crawl, which writes it again"
+                    )
             raise CorpusError(
                 f"{self.directory} has no statistics yet; a crawl makes them: thresher crawl {self.directory}"
             )
