@@ -76,10 +76,10 @@ def test_any_text_survives_corpus_toml(contact: str, hosts: tuple[str, ...], del
         ("languege = 'cs'", "languege is not a setting; did you mean language?"),
         (
             '[polite]\ndelay = "fast"',
-            'polite.delay must be a duration in seconds of at least 0, got "fast"; for example delay = 5',
+            'polite.delay must be a duration in seconds from 0 to 365d, got "fast"; for example delay = 5',
         ),
-        ("[polite]\ndelay = -1", "polite.delay must be a duration in seconds of at least 0, got -1"),
-        ("[polite]\ndelay = nan", "polite.delay must be a duration in seconds of at least 0, got NaN"),
+        ("[polite]\ndelay = -1", "polite.delay must be a duration in seconds from 0 to 365d, got -1"),
+        ("[polite]\ndelay = nan", "polite.delay must be a duration in seconds from 0 to 365d, got NaN"),
         ("[budget]\nmax_pages = -3", "budget.max_pages must be a whole number of at least 0, got -3"),
         ("[judge]\nmin_language_share = 7", "judge.min_language_share must be a number from 0 to 1, got 7"),
         ("[fetch]\nmax_body_bytes = 'lots'", 'got "lots"; for example max_body_bytes = "8MiB"'),
@@ -95,6 +95,15 @@ def test_any_text_survives_corpus_toml(contact: str, hosts: tuple[str, ...], del
         ("", "language is missing"),
         ("[polite]\ndelay = 3", "language is missing"),
         ("schema = 99", "newer thresher"),
+        (f"schema = 0x{'f' * 5000}", "newer thresher"),
+        (f"schema = {'9' * 5000}", "is not TOML"),
+        (f"a{'.a' * 50_000} = 1", "has a key of more than 100 parts"),
+        ("#" * (2 << 20), "is larger than 1 MiB"),
+        (f"[policy]\ntemperature = 0x{'f' * 5000}", "policy.temperature is too large"),
+        (f"[fetch]\nports = [0x{'f' * 5000}]", "fetch.ports is too large"),
+        (f"[read]\nprocesses = {10**6}", "read.processes must be a whole number from 0 to 4096"),
+        (f"[polite]\ndelay = {10**12}", "polite.delay must be a duration in seconds from 0 to 365d"),
+        (f"[scope]\nexclude = ['{'(' * 3000}{')' * 3000}']", "scope.exclude must be regular expressions"),
     ],
 )
 def test_a_mistake_is_named_with_the_value_and_the_fix(tmp_path: Path, toml: str, message: str) -> None:
@@ -146,7 +155,7 @@ def test_a_duration_has_units_from_seconds_to_days(text: str, value: float) -> N
     assert duration(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "many", "1.2.3", "-5", "5 parsecs"])
+@pytest.mark.parametrize("text", ["", "many", "1.2.3", "-5", "5 parsecs", "5ſ", "5kİ"])
 def test_nonsense_sizes_and_durations_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         size(text)

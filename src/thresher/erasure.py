@@ -38,6 +38,7 @@ from thresher.search.index import writer as index
 from thresher.search.index.segment import DOCUMENT
 from thresher.store import corpus_files as corpora
 from thresher.store import imported_files, rewrite, shard_layout, warc
+from thresher.store.checked_files import json_file
 from thresher.store.erasure_log import ErasureMatcher, ErasureRequest, log_request, names_of_document
 from thresher.store.imported_files import page_paths
 from thresher.store.rewrite import Lengths, MovedRecords
@@ -248,8 +249,8 @@ class _CrawlFiles:
         """Write status.json with the valid files and without covered hosts."""
         path = self._directory / "status.json"
         try:
-            before = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        except (OSError, msgspec.DecodeError):
+            before = json_file(path, dict[str, Any])
+        except (OSError, DataError):
             return  # there was no commit yet
         hosts = {
             name: [row for row in shown if not self._matcher.covers_host(row["host"])]

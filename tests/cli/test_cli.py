@@ -74,6 +74,13 @@ def test_read_shows_blocks_languages_links_and_the_verdict(tmp_path: Path) -> No
     assert scores["http://a.cz/x/clanek"] < 0.5 < scores["http://a.cz/menu"]
 
 
+def test_an_unknown_charset_is_named(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(PAGE.format(text=TEXT), "utf-8")
+    assert "'bogus' is unknown" in run("read", page, "--charset", "bogus").stderr
+    assert "unknown" not in run("read", page, "--charset", "utf-8").stderr
+
+
 def test_text_from_the_web_cannot_drive_the_terminal(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(PAGE.format(text="\x1b]52;c;cm0gLXJm\x07" + TEXT), "utf-8")

@@ -51,7 +51,7 @@ def test_one_setting_or_one_section_is_shown_alone(corpus: Path) -> None:
             "value": 2.0,
             "default": 5.0,
             "is_default": False,
-            "values": "a duration in seconds of at least 0",
+            "values": "a duration in seconds from 0 to 365d",
             "description": "Time between two requests to a host.",
         }
     }
@@ -84,7 +84,7 @@ def test_a_setting_is_changed_and_comments_stay(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["polite.delay", "-1"], "polite.delay must be a duration in seconds of at least 0, got"),
+        (["polite.delay", "-1"], "polite.delay must be a duration in seconds from 0 to 365d, got"),
         (["polite.contact", "me"], "polite.contact must be an e-mail address or an http(s) URL"),
         (["policy.patience", "9"], "policy.patience must be a number from 0 to 1, got 9"),
         (["policy.name", "dfs"], 'policy.name must be one of "bfs"'),

@@ -21,7 +21,7 @@ NEW = ("--lang", "cs", "--seeds", "http://a.cz/")
     ("flags", "message"),
     [
         (["--max-pages", "-3"], "budget.max_pages must be a whole number of at least 0, got -3"),
-        (["--delay", "-1"], "polite.delay must be a duration in seconds of at least 0, got -1"),
+        (["--delay", "-1"], "polite.delay must be a duration in seconds from 0 to 365d, got -1"),
         (["--contact", "me"], 'must be an e-mail address or an http(s) URL, got "me"; for example --contact'),
         (["--contact", "me@example.org", "--processes", "-1"], "read.processes must be a whole number"),
     ],

@@ -12,6 +12,22 @@ from thresher.errors import UsageError
 
 @pytest.mark.parametrize(
     "arguments",
+    [
+        ["toyweb", "--port=-1"],
+        ["toyweb", "--port", "99999"],
+        ["toyweb", "--set.calendar", "nan"],
+        ["simulate", "--toyweb", "3", "--connections", "0"],
+        ["simulate", "--toyweb", "3", "--delay=-1"],
+        ["simulate", "--toyweb", "3", "--delay", "inf"],
+    ],
+)
+def test_a_value_that_cannot_work_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(UsageError, match="must be"):
+        app(arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
     [["toyweb", "--hosts", "3"], ["simulate", "--toyweb", "3"]],
     ids=["toyweb", "simulate"],
 )

@@ -263,7 +263,7 @@ def test_a_corpus_without_an_index_says_how_to_make_one(tmp_path: Path) -> None:
 
 
 def test_a_search_that_reaches_its_time_limit_reports_it(imported: Path) -> None:
-    done = run("search", imported, "[]", "--spans", "--seconds", "-1", "--json")
+    done = run("search", imported, "[]", "--spans", "--seconds", "0", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["stopped"] == "the search took too long"
 
@@ -326,6 +326,37 @@ def test_an_invalid_value_is_named_with_its_fix(
     failed = run(command, imported, *others)
     assert failed.returncode == 2
     assert message in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ngrams", "--structure", "X"),
+        ("search", "cat", "--window", "*"),
+        ("search", "cat", "--seconds", "nan"),
+        ("search", "cat", "--seconds", "-1"),
+        ("search", "cat", "--context", "9" * 5000),
+        ("search", "cat", "--context", "9" * 20),
+        ("search", "\udcff"),
+        ("collocates", "nothing", "--window", "junk"),
+        ("freq", "nothing", "--by", "nan"),
+        ("freq", "cat", "--minimum", "9" * 20),
+        ("distribution", "cat", "--minimum", "9" * 20),
+        ("dispersion", "cat", "--parts", "9" * 5000),
+        ("dispersion", "cat", "--parts", "100"),
+        ("retrieve", "cat", "--longest", "9" * 20),
+        ("words", "--flags=-"),
+        ("words", "--matching", "\udcff"),
+        ("subcorpora", "--where", "junk"),
+        ("subcorpora", "name", "--where", "junk"),
+        ("words", "-o", "corpus/index/manifest.json", "--format", "jsonl"),
+    ],
+)
+def test_a_value_is_checked_even_if_it_would_not_matter(imported: Path, arguments: tuple[str, ...]) -> None:
+    command, *others = arguments
+    failed = run(command, "corpus", *others, cwd=imported.parent)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr.startswith("thresher: ") and len(failed.stderr) < 500
 
 
 def test_the_status_of_a_corpus_that_was_only_imported_counts_its_documents(imported: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import tarfile
 from pathlib import Path
@@ -41,7 +43,7 @@ def older(tmp_path: Path) -> Path:
     ("settings", "message"),
     [
         ({"budget": {"max_pages": -3}}, "budget.max_pages must be a whole number of at least 0, got -3"),
-        ({"polite": {"delay": -1.0}}, "polite.delay must be a duration in seconds of at least 0"),
+        ({"polite": {"delay": -1.0}}, "polite.delay must be a duration in seconds from 0 to 365d"),
         ({"scope": {"tlds": ["co.uk"]}}, "in [scope], 'co.uk' is not a top-level domain"),
         ({"polite": {"contact": "me"}}, "must be an e-mail address or an http"),
         ({}, "webmasters must be able to reach you"),
@@ -131,9 +133,15 @@ def test_an_older_corpus_that_was_never_crawled_does_not_ask(older: Path) -> Non
     assert prepare(older / "imported", "", SEEDS, CONTACT).fetch.connect_to == ""
 
 
-def test_a_file_that_cannot_be_written_is_a_fault_of_the_disk(corpus: Path) -> None:
+def test_a_file_that_cannot_be_written_is_a_fault_of_the_disk(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = (corpus / "corpus.toml").read_bytes()
-    (corpus / "corpus.toml.tmp").mkdir()  # the place of the new text
-    with pytest.raises(DataError, match=r"corpus\.toml cannot be written: Is a directory"):
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DataError, match=r"corpus\.toml cannot be written: No space left"):
         change_settings(corpus, {"polite": {"delay": 3.0}})
     assert (corpus / "corpus.toml").read_bytes() == before

@@ -199,7 +199,9 @@ def test_an_output_without_a_format_in_its_name_is_refused_with_the_formats(
 def test_unusable_options_are_refused_with_the_fix(corpus: CorpusFiles, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a folder of files; name it with -o"):
         export(corpus, "huggingface", io.BytesIO())
-    with pytest.raises(UsageError, match=r"none/out\.txt cannot be written: .*none is no directory; make it"):
+    with pytest.raises(
+        UsageError, match=r"none/out\.txt cannot be written: .*none is not a directory; create it"
+    ):
         export(corpus, "txt", tmp_path / "none" / "out.txt")
     with pytest.raises(UsageError, match=r"is a directory; name a file in it"):
         export(corpus, "txt", tmp_path)

@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -15,7 +16,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from thresher.errors import DataError
 from thresher.files import durable_files
-from thresher.files.durable_files import AppendFile, adopt, numbered, publish_directory, replace, replacing
+from thresher.files.durable_files import (
+    AppendFile,
+    Replacement,
+    adopt,
+    numbered,
+    publish_directory,
+    replace,
+    replacing,
+)
 
 NAMING = re.compile(r"part-(\d{5,})\.(log|tmp)")
 
@@ -67,7 +76,67 @@ def test_a_replaced_file_is_synced_before_it_gets_its_name_and_its_name_after(
     monkeypatch.setattr(os, "fsync", traced_fsync)
     monkeypatch.setattr(os, "replace", traced_replace)
     replace(tmp_path / "a", b"new")
-    assert events == [("sync", "a.tmp"), ("rename", "a"), ("sync", tmp_path.name)]
+    (temporary, _) = (name for kind, name in events if kind == "sync")
+    assert re.fullmatch(r"a\.[0-9a-f]{16}\.tmp", temporary)
+    assert events == [("sync", temporary), ("rename", "a"), ("sync", tmp_path.name)]
+
+
+def test_a_replacement_overwrites_no_file_of_the_user_and_follows_no_link(tmp_path: Path):
+    (tmp_path / "victim").write_bytes(b"precious")
+    (tmp_path / "a.tmp").symlink_to(tmp_path / "victim")
+    replace(tmp_path / "a", b"new")
+    assert (tmp_path / "victim").read_bytes() == b"precious"
+    assert (tmp_path / "a.tmp").is_symlink()
+
+
+def test_two_replacements_of_a_file_do_not_mix(tmp_path: Path):
+    first, second = Replacement(tmp_path / "a"), Replacement(tmp_path / "a")
+    first.file.write(b"first")
+    second.file.write(b"second")
+    second.commit()
+    first.commit()
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"first")]
+
+
+def test_a_replacement_has_the_mode_that_the_umask_leaves(tmp_path: Path):
+    before = os.umask(0o027)
+    try:
+        replace(tmp_path / "a", b"new")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+def test_leftovers_of_killed_writers_of_a_file_are_deleted_and_nothing_else(tmp_path: Path):
+    kept = ["a.0123456789abcdef.tmp.txt", "a.notes.tmp", "a.tmp", "b.0123456789abcdef.tmp"]
+    for name in ["a.0123456789abcdef.tmp", *kept]:
+        (tmp_path / name).write_bytes(b"half")
+    replace(tmp_path / "a", b"new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a", *kept])
+
+
+def test_a_process_that_ends_on_the_spot_deletes_its_unfinished_files(tmp_path: Path):
+    replacement = Replacement(tmp_path / "a")
+    durable_files.discard_unfinished()
+    assert list(tmp_path.iterdir()) == []
+    replacement.discard()
+
+
+def test_a_full_disk_is_named_by_the_file(tmp_path: Path):
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as replaced:
+            replace(tmp_path / "a", b"x" * 100_000)
+        file = AppendFile(tmp_path / "b", 0)
+        file.append(b"x" * 100_000)
+        with pytest.raises(OSError, match="File too large") as appended:
+            file.flush()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)
+    assert (replaced.value.filename, appended.value.filename) == (str(tmp_path / "a"), str(tmp_path / "b"))
 
 
 def test_a_replacement_that_fails_leaves_the_file_as_it_was(tmp_path: Path, disk: Disk):

@@ -344,3 +344,24 @@ def test_a_file_that_may_not_be_read_is_named(corpus: CorpusFiles):
 
 def test_settings_of_a_stored_corpus_are_typed(corpus: CorpusFiles):
     assert corpus.config.language == "cs"
+
+
+def test_output_never_takes_the_place_of_a_file_of_a_corpus(
+    crawl: Crawl, tmp_path_factory: pytest.TempPathFactory
+):
+    ours, outside = crawl.directory, tmp_path_factory.mktemp("outside")
+    (ours / "runs").symlink_to(outside)
+    (outside / "link").symlink_to(ours / "docs")
+    for path in (ours / "corpus.toml", ours / "docs/new/x", ours / "runs/x.svg", outside / "link/x"):
+        with pytest.raises(UsageError, match="would be damaged; choose another name"):
+            corpora.check_output(path)
+    for path in (ours / "export.jsonl", ours / "exports/docs", outside / "docs"):
+        corpora.check_output(path)
+
+
+@pytest.mark.parametrize("data", [b"", b'{"files": 3}', b'{"a": "\xff"}'])
+def test_statistics_that_are_damaged_are_not_taken_for_a_corpus_without_a_crawl(crawl: Crawl, data: bytes):
+    (crawl.directory / "status.json").write_bytes(data)
+    with pytest.raises(DataError, match=r"status\.json is damaged") as raised:
+        corpora.open(crawl.directory).stats()
+    assert not isinstance(raised.value, CorpusError)

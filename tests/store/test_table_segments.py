@@ -178,7 +178,15 @@ def test_sealing_starts_again_after_a_restart(tmp_path: Path):
     assert all(length is None for length in table.lengths().values())
 
 
-@pytest.mark.parametrize("leftover", ["docs-00001.parquet", "docs-00001.parquet.tmp", "docs-00002.arrows"])
+@pytest.mark.parametrize(
+    "leftover",
+    [
+        "docs-00001.parquet",
+        "docs-00001.parquet.tmp",
+        "docs-00001.parquet.0123456789abcdef.tmp",
+        "docs-00002.arrows",
+    ],
+)
 def test_uncommitted_files_of_a_crashed_process_are_deleted(tmp_path: Path, leftover: str):
     table = filled(tmp_path, range(3))
     committed = table.lengths()

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 
-from thresher.cli import interrupts
+from thresher.cli import interrupts, standard_streams
 
 with interrupts.while_loading():  # the imports take half a second
     from thresher.cli.app import app, group_commands, leave, say_warning
@@ -35,11 +35,15 @@ with interrupts.while_loading():  # the imports take half a second
 
 def main() -> None:
     """Run the command line; an error ends in one message and its exit code."""
+    standard_streams.prepare()
     interrupts.install()
     warnings.showwarning = say_warning
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are never used
     try:
-        app(sys.argv[1:])
+        try:
+            app(sys.argv[1:])
+        finally:
+            sys.stdout.flush()  # here a full disk still gets its message
     except BrokenPipeError:  # `thresher export … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(DONE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from pathlib import Path
@@ -11,7 +12,8 @@ import msgspec
 from cyclopts import App, Group, Parameter
 
 from thresher._version import __version__
-from thresher.errors import ThresherWarning
+from thresher.config.toml_tables import MOST, check_number, toml
+from thresher.errors import ThresherWarning, UsageError
 
 
 def _shown_default(value: Any) -> str | None:
@@ -19,12 +21,38 @@ def _shown_default(value: Any) -> str | None:
     return str(value) if value else None
 
 
+def _check_value(_: Any, value: Any) -> None:
+    """Raise UsageError for values that no option takes: not UTF-8, not finite, or beyond 18 digits."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            _check_value(_, each)
+    elif (
+        isinstance(value, str) and not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value)
+    ):
+        raise UsageError(f"{value!r} is not UTF-8; write it in UTF-8")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"a number must be finite, got {value}")
+    elif isinstance(value, int):
+        check_number(value, toml(value))
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that an option is if it has digits only, else None; raise UsageError if it is too large."""
+    if not (text.isascii() and text.isdigit()):
+        return None
+    if len(text) > len(str(MOST)):
+        raise UsageError(f"{text[:20]}… is too large: a whole number may have at most 18 digits")
+    return int(text)
+
+
 app = App(
     name="thresher",
     version=__version__,
     help="Build a clean text corpus of one language from the web, with as little downloading as possible.\n\n"
     "A first look, without a network: thresher demo",
-    default_parameter=Parameter(show_default=_shown_default),
+    default_parameter=Parameter(show_default=_shown_default, validator=_check_value),
     suppress_keyboard_interrupt=False,  # an interrupt has its own message and exit code
 )
 
@@ -43,6 +71,18 @@ GROUPS = {
 Directory = Annotated[Path, Parameter(help="Directory of the corpus.")]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="JSON on stdout, for machines.")]
 Many = Parameter(consume_multiple=True, negative=())
+
+
+def check_output(_: Any, path: Path | None) -> None:
+    """Raise UsageError before any work if an output is not a file, or is a file of a corpus itself."""
+    from thresher.store import corpus_files
+
+    if path is not None:
+        corpus_files.check_output(path)
+
+
+OutputName = Parameter(name=["--output", "-o"], validator=check_output)
+PlotName = Parameter(name="--plot", validator=check_output)
 
 
 def group_commands() -> None:

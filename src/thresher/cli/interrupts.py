@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from thresher.files.durable_files import discard_unfinished
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _IMPORTS = "<frozen importlib._bootstrap>"
 _COMPILERS = (f"{os.sep}numba{os.sep}", f"{os.sep}llvmlite{os.sep}")
@@ -20,8 +22,8 @@ def install() -> None:
     """Raise KeyboardInterrupt on SIGINT and SIGTERM, or leave at once where an exception would be lost.
 
     A module that is interrupted while it is imported, or a kernel while it is compiled, cannot pass the exception
-    on: extension modules turn it into an ImportError, or print it and continue. Nothing needs to be cleaned up at
-    these moments, so the process ends on the spot. The same holds while the interpreter shuts down.
+    on: extension modules turn it into an ImportError, or print it and continue. At these moments files that are not
+    whole yet are deleted, and the process ends on the spot. The same holds while the interpreter shuts down.
     """
     for number in _SIGNALS:
         signal.signal(number, _interrupt)
@@ -52,6 +54,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
+    discard_unfinished()
     os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"thresher: interrupted\n")
     os._exit(130)
 

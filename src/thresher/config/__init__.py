@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import tomllib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +28,19 @@ from thresher.config.settings import (
     ShardSettings,
     StoreSettings,
 )
-from thresher.config.toml_tables import Section, about, convert, duration, flat, readable, size, toml
+from thresher.config.toml_tables import (
+    MAX_TOML_BYTES,
+    SHOWN_VALUE,
+    Section,
+    about,
+    convert,
+    duration,
+    flat,
+    readable,
+    size,
+    tables,
+    toml,
+)
 from thresher.errors import NoCorpusError, UsageError
 
 __all__ = [
@@ -100,14 +111,12 @@ def load(directory: Path) -> Config:
     """
     path = directory / "corpus.toml"
     try:
-        table = tomllib.loads(read_text(path))
+        text = read_text(path)
     except (FileNotFoundError, NotADirectoryError):
         raise NoCorpusError(directory) from None
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"{path} cannot be read: {fault}") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as fault:
-        raise UsageError(f"{path} is not TOML: {fault}") from None
-    config = parse(table, str(path))
+    config = parse(tables(text, str(path)), str(path))
     if not config.language:
         raise UsageError(
             f'{path}: language is missing; add the language of the corpus, for example language = "cs"'
@@ -117,7 +126,13 @@ def load(directory: Path) -> Config:
 
 def read_text(path: Path) -> str:
     """Return the text of a corpus.toml with the line ends that it has; some editors begin it with a mark."""
-    return path.read_bytes().decode("utf-8-sig")
+    with path.open("rb") as file:
+        text = file.read(MAX_TOML_BYTES + 1)
+    if len(text) > MAX_TOML_BYTES:
+        raise UsageError(
+            f"{path} is larger than {MAX_TOML_BYTES >> 20} MiB; settings are short: repair the file"
+        )
+    return text.decode("utf-8-sig")
 
 
 def parse(table: Mapping[str, Any], where: str = "corpus.toml") -> Config:
@@ -130,7 +145,7 @@ def parse(table: Mapping[str, Any], where: str = "corpus.toml") -> Config:
     schema = table.get("schema", SCHEMA)
     if isinstance(schema, int) and schema > SCHEMA:
         raise UsageError(
-            f"{where}: schema = {schema} was made by a newer thresher ({table.get('thresher', 'unknown')}); "
+            f"{where}: schema = {toml(schema)} was made by a newer thresher ({table.get('thresher', 'unknown')}); "
             f"this one knows schema {SCHEMA}: upgrade with pip install -U thresher"
         )
     config = convert(_with_new_names(table, where), Config, where)
@@ -143,9 +158,10 @@ def parse(table: Mapping[str, Any], where: str = "corpus.toml") -> Config:
         for pattern in getattr(config.scope, name):
             try:
                 re.compile(pattern)
-            except re.error as fault:
+            except (re.error, RecursionError, OverflowError) as fault:
+                shown = pattern if len(pattern) <= SHOWN_VALUE else f"{pattern[:SHOWN_VALUE]}…"
                 raise UsageError(
-                    f"{where}: scope.{name} must be regular expressions, got {pattern!r}: {fault}"
+                    f"{where}: scope.{name} must be regular expressions, got {shown!r}: {fault}"
                 ) from None
     if address := config.fetch.fixed_address:
         parse_address(address, f"{where}: fetch.connect_to")

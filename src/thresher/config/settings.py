@@ -9,15 +9,17 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from thresher.config.toml_tables import SECONDS, Count, Seconds, Section, Size, about
+from thresher.config.toml_tables import LONGEST_SECONDS, SECONDS, Count, Seconds, Section, Size, about
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 NO_ADDRESS = "none"  # the value of fetch.connect_to that was chosen to lead a corpus to the web
 
 Strings = tuple[str, ...]
-PositiveSeconds = Annotated[float, Meta(gt=0, extra={"unit": SECONDS})]
-LeaseSeconds = Annotated[float, Meta(ge=0.5, extra={"unit": SECONDS})]
+PositiveSeconds = Annotated[float, Meta(gt=0, le=LONGEST_SECONDS, extra={"unit": SECONDS})]
+LeaseSeconds = Annotated[float, Meta(ge=0.5, le=LONGEST_SECONDS, extra={"unit": SECONDS})]
+MANY = 4_096  # processes, more than the largest machine has cores; shards, more than any cluster has machines
+Processes = Annotated[int, Meta(ge=0, le=MANY)]
 
 # Extensions of files that hold no page. Nothing is downloaded to find that out.
 NO_PAGES = tuple(
@@ -115,7 +117,7 @@ class PoliteSettings(Section, frozen=True):
 class FetchSettings(Section, frozen=True):
     """The limits of one request. Bytes are counted as received unless said otherwise."""
 
-    connections: Annotated[int, about("Connections that are open at once.", ge=1)] = 200
+    connections: Annotated[int, about("Connections that are open at once.", ge=1, le=65_536)] = 200
     connect_to: Annotated[
         str, about("ADDR:PORT that every connection goes to, in plain HTTP; empty or none: the web.")
     ] = ""
@@ -155,7 +157,7 @@ class ReadSettings(Section, frozen=True):
     """The limits and choices of the reader."""
 
     processes: Annotated[
-        Count, about("Reader processes; 0: one less than the machine has cores, at least one.")
+        Processes, about("Reader processes; 0: one less than the machine has cores, at least one.")
     ] = 0
     deadline: Annotated[PositiveSeconds, about("Time for reading one page.")] = 20.0
     max_decoded_bytes: Annotated[Size, about("Size at which a page is cut after decompression.")] = 32 * MIB
@@ -324,7 +326,7 @@ class CycleSettings(Section, frozen=True):
 class ShardSettings(Section, frozen=True):
     """A crawl in shards: several processes, each with hosts of its own, on one machine or on many."""
 
-    count: Annotated[Count, about("Number of shards, fixed when the corpus is made; 0: none.")] = 0
+    count: Annotated[Processes, about("Number of shards, fixed when the corpus is made; 0: none.")] = 0
     lease: Annotated[
         LeaseSeconds,
         about("Time without a heartbeat after which a shard is replaced."),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, TypeVar
@@ -21,7 +22,8 @@ from thresher.errors import UsageError
 
 BYTES, SECONDS = "bytes", "seconds"
 Size = Annotated[int, Meta(ge=0, extra={"unit": BYTES})]
-Seconds = Annotated[float, Meta(ge=0, extra={"unit": SECONDS})]
+LONGEST_SECONDS = 31_536_000.0  # a year: a longer time is a slip, and may overflow a timer
+Seconds = Annotated[float, Meta(ge=0, le=LONGEST_SECONDS, extra={"unit": SECONDS})]
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -38,6 +40,15 @@ _SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 # Units that sizes and durations are written with, the first that gives at most one decimal place.
 _SIZE_UNITS = ("TB", "GB", "MB", "kB", "TiB", "GiB", "MiB", "KiB")
 _DURATION_UNITS = ("d", "h", "m")
+
+
+MOST = 10**18  # sums and products with positions still fit into 64 bits
+SHOWN_VALUE = 200  # characters of a value that cannot be used
+MAX_TOML_BYTES = 1 << 20
+# The time that tomllib takes for a key is quadratic in the number of its parts.
+_MANY_PARTS = re.compile(
+    r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){100}"""
+)
 
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -107,17 +118,28 @@ def _values(kind: inspect.Type, unit: str = "") -> str:
             noun = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
             if unit:
                 noun = "a size in bytes" if unit == BYTES else "a duration in seconds"
-            return noun + _range(kind)
+            return noun + _range(kind, unit)
         case _:
             return "a string"
 
 
-def _range(kind: inspect.IntType | inspect.FloatType) -> str:
-    if kind.ge is not None and kind.le is not None:
-        return f" from {kind.ge:g} to {kind.le:g}"
+def _range(kind: inspect.IntType | inspect.FloatType, unit: str) -> str:
+    most = None if kind.le is None else readable(kind.le, unit) if unit else f"{kind.le:g}"
+    if kind.ge is not None and most is not None:
+        return f" from {kind.ge:g} to {most}"
     if kind.gt is not None:
-        return f" above {kind.gt:g}" + (f" and at most {kind.le:g}" if kind.le is not None else "")
+        return f" above {kind.gt:g}" + (f" and at most {most}" if most is not None else "")
     return f" of at least {kind.ge:g}" if kind.ge is not None else ""
+
+
+def tables(text: str, where: str) -> dict[str, Any]:
+    """Return the tables of a TOML file; raise UsageError with its name if the text is not TOML."""
+    if _MANY_PARTS.search(text):
+        raise UsageError(f"{where} has a key of more than 100 parts; settings have two: repair the file")
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as fault:  # ValueError: also a number of more than 4,300 digits
+        raise UsageError(f"{where} is not TOML: {fault}") from None
 
 
 def convert(table: Mapping[str, Any], section: type[S], where: str) -> S:
@@ -151,7 +173,17 @@ def _with_plain_numbers(
                 raise UsageError(f"{where}: {refusal(prefix + name, setting, value)}") from None
         elif isinstance(value, float) and not math.isfinite(value):
             raise UsageError(f"{where}: {refusal(prefix + name, setting, value)}")
+        check_number(plain[name], f"{where}: {prefix}{name}")
     return plain
+
+
+def check_number(value: Any, name: str) -> None:
+    """Raise UsageError for a whole number that is too large for any setting or option."""
+    if isinstance(value, int) and abs(value) > MOST:
+        raise UsageError(f"{name} is too large: a whole number may have at most 18 digits")
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            check_number(each, name)
 
 
 def _explanation(
@@ -178,7 +210,7 @@ def refusal(key: str, setting: Setting, value: Any) -> str:
 
     >>> from thresher.config import PoliteSettings
     >>> refusal("polite.delay", settings_of(PoliteSettings)["delay"], "fast")
-    'polite.delay must be a duration in seconds of at least 0, got "fast"; for example delay = 5'
+    'polite.delay must be a duration in seconds from 0 to 365d, got "fast"; for example delay = 5'
     """
     if setting.section:
         example = f"write [{setting.name}] and its settings below it"
@@ -186,7 +218,10 @@ def refusal(key: str, setting: Setting, value: Any) -> str:
         example = 'write [[process]] with step = "NAME" below it, once for each step'
     else:
         example = f"for example {setting.name} = {toml(readable(setting.default, setting.unit))}"
-    return f"{key} must be {setting.values}, got {toml(value)}; {example}"
+    shown = toml(value)
+    if len(shown) > SHOWN_VALUE:
+        shown = f"{shown[:SHOWN_VALUE]}…"
+    return f"{key} must be {setting.values}, got {shown}; {example}"
 
 
 def flat(section: Section, prefix: str = "") -> Iterator[tuple[str, Setting, Any]]:
@@ -205,7 +240,10 @@ def toml(value: Any) -> str:
         return "{" + ", ".join(f"{_name(name)} = {toml(each)}" for name, each in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+    except ValueError:  # Python does not write whole numbers of more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def _name(name: str) -> str:
@@ -218,7 +256,7 @@ def size(text: str) -> int:
     >>> size("500"), size("20k"), size("1.5GB"), size("8MiB")
     (500, 20000, 1500000000, 8388608)
     """
-    found = re.fullmatch(r"([\d.]+)\s*(?:([kmgt]i?)?b?)", text.strip(), re.IGNORECASE)
+    found = re.fullmatch(r"([\d.]+)\s*(?:([kmgt]i?)?b?)", text.strip(), re.IGNORECASE | re.ASCII)
     try:
         if found:
             return round(float(found[1]) * _BYTES_PER_UNIT[(found[2] or "").lower()])
@@ -233,7 +271,7 @@ def duration(text: str) -> float:
     >>> duration("90"), duration("15m"), duration("2h"), duration("1.5d")
     (90.0, 900.0, 7200.0, 129600.0)
     """
-    found = re.fullmatch(r"([\d.]+)\s*([smhd]?)", text.strip(), re.IGNORECASE)
+    found = re.fullmatch(r"([\d.]+)\s*([smhd]?)", text.strip(), re.IGNORECASE | re.ASCII)
     try:
         if found and math.isfinite(time := float(found[1]) * _SECONDS_PER_UNIT[found[2].lower()]):
             return time

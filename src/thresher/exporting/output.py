@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ import zstandard
 from isal import igzip
 
 from thresher.errors import UsageError
-from thresher.files.durable_files import publish_directory, replacing
+from thresher.files.durable_files import publish_directory, replacing, unfinished
+from thresher.store.corpus_files import check_output, check_output_file
 
 PACKED = (".gz", ".zst")  # suffixes of packed files
 BLOCK = 1 << 18  # bytes given to a compressor at once: its output does not depend on the size of writes
@@ -22,10 +24,7 @@ BLOCK = 1 << 18  # bytes given to a compressor at once: its output does not depe
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file that gets its name when it is whole and durable, packed if the name ends in .gz or .zst."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a directory; name a file in it: -o {path}/NAME")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path} cannot be written: {path.parent} is no directory; make it first")
+    check_output_file(path)
     with replacing(path) as file, _packed(file, path.suffix.lower()) as out:
         yield out
 
@@ -35,15 +34,18 @@ def folder(path: Path) -> Iterator[Path]:
     """Make a folder that gets its name when everything in it is whole and durable."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(f"{path} exists and is not empty; choose another name with -o, or delete it first")
-    new = path.with_name(path.name + ".tmp")
-    shutil.rmtree(new, ignore_errors=True)  # left by a killed export
+    check_output(path)
+    new = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
     new.mkdir(parents=True)
+    unfinished.add(new)
     try:
         yield new
         publish_directory(new, path)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
+    finally:
+        unfinished.discard(new)
 
 
 def write_durably(path: Path, data: bytes) -> None:

@@ -18,13 +18,19 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import re
+import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from thresher.errors import DataError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 # Never through a symbolic link: nothing outside the corpus is written to.
 _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
@@ -39,23 +45,36 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+# The end of the name of a file that is not whole yet, as a pattern. Earlier versions had no number in it.
+TEMPORARY = r"(?:\.[0-9a-f]{16})?\.tmp"
+
+# Files and folders of this process that are not whole yet.
+unfinished: set[Path] = set()
+os.register_at_fork(after_in_child=unfinished.clear)
+
+
 class Replacement:
     """A file that is written beside `path` and takes its place on `commit`; until then `path` is unchanged.
 
+    Its name is new, so that no file of the user and of another process is overwritten, and no link is followed.
+    A lock on it tells the next writer of `path` whether its process lives; leftovers of killed ones are deleted.
     `replace` and `replacing` are shorter where one function writes the whole file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._temporary = path.with_name(f"{path.name}.tmp")
-        self.file: BinaryIO = self._temporary.open("wb")
+        _sweep(path)
+        self._temporary, descriptor = _beside(path)
+        self.file: BinaryIO = cast(BinaryIO, io.BufferedWriter(_NamedFile(descriptor, path)))
 
     def commit(self) -> None:
         """Make the file durable, then give it its name, then make the name durable."""
         self.file.flush()
-        os.fsync(self.file.fileno())
+        with _naming(self._path):
+            os.fsync(self.file.fileno())
         self.file.close()
         self._temporary.replace(self._path)
+        unfinished.discard(self._temporary)
         sync_directory(self._path.parent)
 
     def discard(self) -> None:
@@ -63,6 +82,73 @@ class Replacement:
         with contextlib.suppress(OSError):  # closing writes buffered data, and the disk may be full
             self.file.close()
         self._temporary.unlink(missing_ok=True)
+        unfinished.discard(self._temporary)
+
+
+def discard_unfinished() -> None:
+    """Delete the files and folders of this process that are not whole yet, where it ends on the spot."""
+    for path in list(unfinished):
+        with contextlib.suppress(OSError):
+            path.unlink() if path.is_file() else shutil.rmtree(path)
+
+
+class _NamedFile(io.FileIO):
+    """A file whose faults name the file that it is to become: a full disk says no more than that it is full."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        super().__init__(descriptor, "wb")
+        self._path = path
+
+    def write(self, data: Buffer, /) -> int:
+        with _naming(self._path):
+            return super().write(data)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Add the path to an OSError without one."""
+    try:
+        yield
+    except OSError as fault:
+        if fault.filename is None:
+            fault.filename = str(path)
+        raise
+
+
+def _beside(path: Path) -> tuple[Path, int]:
+    """Create a file beside a path, and lock it; return its path and its descriptor."""
+    while True:
+        temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
+        try:
+            descriptor = os.open(temporary, _OPEN_FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
+        except OSError as fault:
+            fault.filename = str(path)  # the name that the user knows
+            raise
+        unfinished.add(temporary)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return temporary, descriptor
+        os.close(descriptor)  # another writer of `path` took it for a leftover, before it was locked
+        unfinished.discard(temporary)
+
+
+def _sweep(path: Path) -> None:
+    """Delete the files that killed writers of a path left beside it."""
+    leftover = re.compile(re.escape(path.name) + r"\.[0-9a-f]{16}\.tmp")
+    for other in path.parent.iterdir():
+        if leftover.fullmatch(other.name):
+            with contextlib.suppress(OSError):
+                _delete_unlocked(other)
+
+
+def _delete_unlocked(path: Path) -> None:
+    descriptor = os.open(path, _OPEN_FLAGS)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -220,10 +306,11 @@ class AppendFile:
             self._descriptor = os.open(self.path, _OPEN_FLAGS | os.O_CREAT, 0o644)
         data = b"".join(self._pending)
         try:
-            self._write(self._descriptor, data)
-            # After a failed fsync the kernel may mark the lost pages clean, so that a second fsync succeeds without
-            # writing them. The data are still pending then, and the next flush writes all of them again.
-            os.fsync(self._descriptor)
+            with _naming(self.path):
+                self._write(self._descriptor, data)
+                # After a failed fsync the kernel may mark the lost pages clean, so that a second fsync succeeds
+                # without writing them. The data are still pending then, and the next flush writes all again.
+                os.fsync(self._descriptor)
             if not self._named:
                 sync_directory(self.path.parent)
                 self._named = True

@@ -26,8 +26,7 @@ from thresher.importing.formats.writer import DocumentRow, DocumentWriter, Finis
 from thresher.importing.progress import ImportProgress, Progress
 from thresher.store import erasure_log
 from thresher.store.corpus_files import upgrade
-from thresher.store.imported_files import FOLDER, TEMPORARY, PageFileStats, describe_file
-from thresher.store.imported_files import PAGES_TEMPORARY as TEMPORARY_PAGES
+from thresher.store.imported_files import FOLDER, UNFINISHED, PageFileStats, describe_file
 from thresher.store.imported_files import files as imported_files
 from thresher.wording import ReportView
 
@@ -288,6 +287,6 @@ def folder_of(directory: Path) -> Iterator[Path]:
         folder.mkdir(exist_ok=True)
         sync_directory(directory)
         for path in folder.iterdir():
-            if TEMPORARY.fullmatch(path.name) or TEMPORARY_PAGES.fullmatch(path.name):
+            if UNFINISHED.fullmatch(path.name):
                 path.unlink()
         yield folder

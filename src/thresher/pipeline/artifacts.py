@@ -21,7 +21,9 @@ import xxhash
 from msgspec import Struct
 
 from thresher._version import __version__
+from thresher.errors import DataError
 from thresher.files.durable_files import publish_directory, sync_directory
+from thresher.store.checked_files import json_file
 from thresher.workers.protocol import Call, function_at
 
 FOLDER = "pieces"  # names on disk, which stay as they were
@@ -205,9 +207,9 @@ def _publish(folder: Path, place: Path, digest: str) -> None:
 def _record_of(place: Path) -> ArtifactRecord | None:
     """Return the record of an artifact if all its files have the sizes they were written with, or else None."""
     try:
-        record = msgspec.json.decode((place / RECORD).read_bytes(), type=ArtifactRecord)
+        record = json_file(place / RECORD, ArtifactRecord)
         is_whole = all((place / name).stat().st_size == size for name, size in record.files.items())
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+    except (FileNotFoundError, NotADirectoryError, DataError):
         return None
     return record if is_whole else None
 

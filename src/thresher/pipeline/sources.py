@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from thresher.errors import DataError
 from thresher.files.durable_files import replace
 from thresher.pipeline import document_shards
 from thresher.pipeline.artifacts import ArtifactOutput, Task, digest_of
+from thresher.store.checked_files import json_file
 from thresher.store.corpus_files import CorpusFiles
 from thresher.store.shard_layout import followed
 from thresher.store.table_segments import read_stream
@@ -67,8 +69,8 @@ class _Digests:
         self._path = path
         self._used: dict[str, KnownSegment] = {}
         try:
-            self._known = msgspec.json.decode(path.read_bytes(), type=dict[str, KnownSegment])
-        except (OSError, ValueError):  # missing, or damaged: it is only a cache
+            self._known = json_file(path, dict[str, KnownSegment])
+        except (OSError, DataError):  # missing, or damaged: it is only a cache
             self._known = {}
 
     def digest(self, path: Path) -> str:

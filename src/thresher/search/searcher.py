@@ -84,6 +84,8 @@ class Index:
         The search runs as far as the first hits. With `any_case`, strings match in any case. After `seconds`, the
         search is stopped, and its `stopped` says so. Raises CqlError if the query has a fault.
         """
+        if seconds is not None and not seconds >= 0:
+            raise CqlError(f"seconds must be at least 0, got {seconds}; for example 60")
         if strategy not in STRATEGIES:
             raise CqlError(unknown("strategy", strategy, STRATEGIES))
         statements = parse(quoted(query), any_case=any_case)

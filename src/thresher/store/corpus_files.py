@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from thresher import config as configuration
+from thresher.errors import DataError, UsageError
 from thresher.files.durable_files import replace
 from thresher.records import Block, LanguageShare, Reply
 from thresher.store import partition, shard_layout, warc
@@ -28,6 +29,8 @@ __all__ = [
     "CorpusError",
     "CorpusFiles",
     "Document",
+    "check_output",
+    "check_output_file",
     "documents",
     "of_part",
     "open",
@@ -42,6 +45,14 @@ MANY_ROWS = 1 << 16
 FEW_ROWS = 1 << 10  # at least, for each of many shards
 NUMBER = "seq"  # column by which outcomes are ordered
 ARCHIVES = "archives"  # folder of a corpus for imported archives that were moved
+
+# Files and folders in the directory of a corpus, which are Thresher's own.
+OWN_NAMES = frozenset(
+    [
+        *("corpus.toml", "seeds.txt", "forgotten.jsonl", "status.json", "lock", "warc", "docs", "links"),
+        *("outcomes", "state", "imports", "archives", "index", "runs", "logs", "shards", "subcorpora"),
+    ]
+)
 
 _SCHEMA_LINE = re.compile(rb"^([ \t]*schema[ \t]*=[ \t]*)\d+", re.MULTILINE)
 
@@ -113,6 +124,30 @@ def of_part(part: Path, config: configuration.Config) -> CorpusFiles:
     return CorpusFiles(part, msgspec.structs.replace(config, shards=configuration.ShardSettings()))
 
 
+def check_output(path: Path) -> None:
+    """Raise UsageError if a file or folder that a user names for output is a file or folder of a corpus itself."""
+    if str(path) == "-":
+        raise UsageError("'-' is not a file; name one, or /dev/stdout for standard output")
+    # With and without links: a folder of a corpus may be a link to another disk.
+    for place in (Path(os.path.abspath(path)), path.resolve()):  # noqa: PTH100 - absolute() keeps ".."
+        for directory in place.parents:
+            own = place.relative_to(directory).parts[0]
+            if own in OWN_NAMES and (directory / "corpus.toml").exists():
+                raise UsageError(
+                    f"{path} cannot be written: {own} of the corpus {directory} would be damaged; "
+                    "choose another name or folder for the output"
+                )
+
+
+def check_output_file(path: Path) -> None:
+    """Raise UsageError if a file that a user names for output cannot be one, or is a file of a corpus itself."""
+    check_output(path)
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; name a file in it: {path}/NAME")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path} cannot be written: {path.parent} is not a directory; create it first")
+
+
 class CorpusFiles:
     """Everything that was committed to a corpus; each call sees the newest commit as a whole.
 
@@ -174,6 +209,11 @@ class CorpusFiles:
         """Return the statistics of the crawl as of the last commit, as `thresher status --json` prints them."""
         statuses = dict(self._looked(self._statuses))
         if not any(statuses.values()):
+            for part in shard_layout.parts(self.directory, self.config):
+                if (path := part / "status.json").exists():
+                    raise DataError(
+                        f"{path} is damaged; restore it, or continue the crawl, which writes it again"
+                    )
             raise CorpusError(
                 f"{self.directory} has no statistics yet; a crawl makes them: thresher crawl {self.directory}"
             )

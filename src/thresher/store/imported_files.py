@@ -13,21 +13,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, field
 
 from thresher.errors import DataError
+from thresher.files.durable_files import TEMPORARY
 from thresher.store.atomic_parquet import AtomicParquet
+from thresher.store.checked_files import decoded_json
 from thresher.store.partition import CorpusError
 from thresher.store.schemas import DOCS, aligned
 
 FOLDER = "imports"
 PAGES_NAMING = re.compile(r"pages-(\d{6,})\.parquet")
-PAGES_TEMPORARY = re.compile(PAGES_NAMING.pattern + r"\.tmp")
 NAMING = re.compile(r"(\d{6,})\.parquet")
-TEMPORARY = re.compile(NAMING.pattern + r"\.tmp")
+UNFINISHED = re.compile(f"(?:{PAGES_NAMING.pattern}|{NAMING.pattern}){TEMPORARY}")
 
 
 class ImportFile(Struct, frozen=True):
@@ -191,9 +191,9 @@ def described(path: Path) -> PageFile:
             path,
             described_as["sha256"].decode(),
             int(described_as["bytes"]),
-            msgspec.json.decode(described_as["figures"], type=PageFileStats),
+            decoded_json(described_as["figures"], PageFileStats, path),
         )
-    except (pa.ArrowException, OSError, KeyError, ValueError) as fault:
+    except (pa.ArrowException, OSError, KeyError, ValueError, DataError) as fault:
         raise DataError(
             f"{path} is damaged or not a file of imports ({fault}); restore or delete it"
         ) from fault

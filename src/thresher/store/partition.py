@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from thresher.errors import DataError
 from thresher.files.durable_files import numbered
+from thresher.store.checked_files import json_file
 from thresher.store.shard_layout import followed
 from thresher.store.table_segments import naming_of, read_stream, segment_path
 
@@ -34,9 +35,9 @@ class TableFile(NamedTuple):
 def status(part: Path) -> dict[str, Any] | None:
     """Return the contents of status.json, None if it is missing or damaged."""
     try:
-        found = msgspec.json.decode((part / "status.json").read_bytes(), type=dict[str, Any])
+        found = json_file(part / "status.json", dict[str, Any])
         msgspec.convert(found.get("files"), dict[str, int | None])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, DataError, msgspec.ValidationError):
         return None
     return found
 
@@ -98,7 +99,7 @@ def _parquet_batches(path: Path, columns: Sequence[str], rows: int) -> Iterator[
         with followed(path, pq.ParquetFile) as file:
             present = [name for name in columns if name in file.schema_arrow.names]
             yield from file.iter_batches(rows, columns=present)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise CorpusError(f"{path} cannot be read: {error}; restore it") from error
 
 

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from thresher.files.durable_files import numbered, replacing, sync_directory
 from thresher.store import warc
+from thresher.store.checked_files import arrow_faults
 from thresher.store.shard_layout import ALONE, Shard
 from thresher.store.table_segments import naming_of, read_stream, row_groups, segment_path
 
@@ -132,7 +133,7 @@ def segment_batches(path: Path, length: int | None) -> Iterator[pa.RecordBatch]:
     if length is not None:
         yield from read_stream(path, length)
         return
-    with pq.ParquetFile(path) as file:
+    with arrow_faults(path), pq.ParquetFile(path) as file:
         yield from file.iter_batches(BATCH_ROWS)
 
 

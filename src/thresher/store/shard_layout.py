@@ -16,12 +16,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 import xxhash
 from msgspec import Struct
 
 from thresher.config import Config
 from thresher.errors import DataError
+from thresher.store.checked_files import json_file
 from thresher.urls import domain as domain_of
 
 EPOCH = re.compile(r"e(\d{6,})")
@@ -102,8 +102,8 @@ class _StateName(Struct):
 def state_folder(part: Path) -> Path:
     """Return the folder of a part's state, which has a new name whenever it was copied from elsewhere."""
     try:
-        named = msgspec.json.decode((part / "status.json").read_bytes(), type=_StateName)
-    except (OSError, msgspec.DecodeError):
+        named = json_file(part / "status.json", _StateName)
+    except (OSError, DataError):
         named = _StateName()
     return part / Path(named.state).name
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from thresher.errors import DataError
-from thresher.files.durable_files import AppendFile, adopt, numbered, replacing
+from thresher.files.durable_files import TEMPORARY, AppendFile, adopt, numbered, replacing
+from thresher.store.checked_files import arrow_faults
 from thresher.store.shard_layout import ALONE, Shard
 
 ROW_GROUP_BYTES = 32 << 20  # that a reader of Parquet, and sealing, hold in memory at once
@@ -36,7 +36,7 @@ def segment_path(directory: Path, number: int, kind: str) -> Path:
 
 def naming_of(stem: str) -> re.Pattern[str]:
     """Return a pattern of all file names of a table's segments, with the groups number and kind."""
-    return re.compile(rf"{re.escape(stem)}-(\d{{5,}})\.(arrows|parquet|parquet\.tmp)")
+    return re.compile(rf"{re.escape(stem)}-(\d{{5,}})\.(arrows|parquet(?:{TEMPORARY})?)")
 
 
 def read_stream(path: Path, length: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -50,17 +50,11 @@ def read_stream(path: Path, length: int, columns: Sequence[str] | None = None) -
 def _batches(
     path: Path, file: pa.NativeFile, length: int, columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    with file:
-        try:
-            schema = pa.ipc.open_stream(file.get_stream(0, length)).schema
-            wanted = schema.names if columns is None else [name for name in columns if name in schema.names]
-            options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in wanted])
-            yield from pa.ipc.open_stream(file.get_stream(0, length), options=options)
-        except (pa.ArrowInvalid, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            # Arrow reports a batch that is cut off as an OSError without a number.
-            raise DataError(f"{path} is damaged: {error}; restore it") from error
+    with file, arrow_faults(path):
+        schema = pa.ipc.open_stream(file.get_stream(0, length)).schema
+        wanted = schema.names if columns is None else [name for name in columns if name in schema.names]
+        options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in wanted])
+        yield from pa.ipc.open_stream(file.get_stream(0, length), options=options)
 
 
 def seal(stream: Path, length: int, target: Path, stop: threading.Event | None = None) -> None:
@@ -175,12 +169,16 @@ class TableSegments:
         """Return whether rows can be added to a segment, which is true for a stream of the same schema."""
         if number not in self._full:
             return False
-        with pa.OSFile(str(self._stream(number)), "rb") as file:
+        path = self._stream(number)
+        with arrow_faults(path), pa.OSFile(str(path), "rb") as file:
             found: pa.Schema = pa.ipc.open_stream(file).schema
         return found.equals(self._schema)
 
     def _count_rows(self) -> int:
-        sealed = sum(pq.read_metadata(self._parquet(number)).num_rows for number in self._sealed)
+        sealed = 0
+        for number in self._sealed:
+            with arrow_faults(path := self._parquet(number)):
+                sealed += pq.read_metadata(path).num_rows
         first_column = self._schema.names[:1]
         return sealed + sum(
             batch.num_rows

@@ -80,6 +80,7 @@ def test_a_file_that_names_no_document_is_one() -> None:
     ("line", "message"),
     [
         ("1\ta\ta", "line 3 has 3 columns, but CoNLL-U has 10"),
+        ("1" + "\ta" * 10_000, "line 3 has more than 10 columns"),
         ("1 a a NOUN _ _ 0 root _ _", "line 3 has 1 columns"),
         ("one\ta\ta\tNOUN\t_\t_\t0\troot\t_\t_", "line 3 begins with 'one'"),
     ],

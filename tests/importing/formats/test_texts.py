@@ -187,6 +187,7 @@ def test_the_column_of_the_text_can_be_named() -> None:
     [
         ('{"text": "a"', r"a\.jsonl, line 2 is not a JSON object.*repair"),
         ('["a"]', "line 2 is not a JSON object"),
+        ('{"text": ' + "[" * 100_000, "line 2 is not a JSON object"),
         (
             '{"body": "a", "title": "b"}',
             r"line 2 has no field 'text'.*--text-column \(other fields: body, title\)",

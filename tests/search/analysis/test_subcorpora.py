@@ -103,7 +103,7 @@ def test_a_faulty_definition_is_refused(
 
 def test_a_search_that_did_not_end_defines_nothing(corpus: Corpus) -> None:
     with pytest.raises(AnalysisError, match="allow more seconds"):
-        define(corpus.index, "x", query="[]", seconds=-1)
+        define(corpus.index, "x", query="[]", seconds=0)
     assert names(corpus.index) == []
 
 

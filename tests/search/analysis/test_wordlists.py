@@ -114,13 +114,16 @@ def test_n_grams_are_exact_where_their_numbers_are_hashed(
     assert ngrams(corpus.index, n=3, minimum=1, limit=None).records() == packed
 
 
-@pytest.mark.parametrize("structure", ["p", "doc", "none such"])
-def test_n_grams_cross_nothing_but_documents_where_there_are_no_sentences(
-    corpus: Corpus, structure: str
-) -> None:
+@pytest.mark.parametrize("structure", ["p", "doc"])
+def test_n_grams_cross_no_border_of_the_chosen_structure(corpus: Corpus, structure: str) -> None:
     rows = ngrams(corpus.index, structure=structure, minimum=2, limit=None).records()
-    expected = grams(corpus.tokens, 2, structure if structure != "none such" else "doc")
+    expected = grams(corpus.tokens, 2, structure)
     assert {row["value"]: row["count"] for row in rows} == {k: v for k, v in expected.items() if v >= 2}
+
+
+def test_an_unknown_structure_of_n_grams_is_refused(corpus: Corpus) -> None:
+    with pytest.raises(AnalysisError, match="unknown structure 'none such'; choose one of"):
+        ngrams(corpus.index, structure="none such")
 
 
 def test_the_most_frequent_n_grams_are_the_same_in_any_number_of_shares(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ from cyclopts import Parameter
 
 from thresher.cli.app import AsJson, app, print_json, say, show
 from thresher.config import Config, load
-from thresher.config.toml_tables import Setting, flat
+from thresher.config.toml_tables import Setting, flat, tables
 from thresher.errors import UsageError
 
 if TYPE_CHECKING:
@@ -112,8 +111,8 @@ def _value(setting: Setting, words: Sequence[str]) -> Any:
 def _plain(text: str) -> Any:
     """Return a number, a truth value, a list or a table in TOML; any other text as it is."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        return tables(f"value = {text}", "the value")["value"]
+    except UsageError:
         return text
 
 

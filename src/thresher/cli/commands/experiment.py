@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from thresher.cli.app import AsJson, Directory, Many, app, print_json, say, show
+from thresher.cli.app import AsJson, Directory, Many, PlotName, app, print_json, say, show
 from thresher.config import size
-from thresher.errors import UsageError
 
 experiment = App(
     name="experiment",
@@ -20,7 +19,7 @@ experiment = App(
 )
 app.command(experiment)
 
-Plot = Annotated[Path | None, Parameter(help="SVG file for a copy of the picture.")]
+Plot = Annotated[Path | None, PlotName, Parameter(help="SVG file for a copy of the picture.")]
 Lang = Annotated[str, Parameter(help="Count text in this language instead of the language of the corpus.")]
 
 
@@ -168,9 +167,10 @@ def _perform(
     from thresher.reader.language.codes import language_code
     from thresher.report.experiments import EXPERIMENTS, report, save
     from thresher.report.experiments.evidence import gather
+    from thresher.store.corpus_files import check_output_file
 
-    if plot and not plot.parent.is_dir():
-        raise UsageError(f"{plot.parent} is not a directory; create it, or choose another file for --plot")
+    if plot:
+        check_output_file(plot)
     evidence = gather(directory, language_code(lang) if lang else "")
     chosen = EXPERIMENTS[name]
     result = chosen.run(evidence, **settings)

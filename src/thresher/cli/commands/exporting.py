@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
 
-from thresher.cli.app import AsJson, Directory, Many, app, print_json, say
+from thresher.cli.app import AsJson, Directory, Many, OutputName, app, print_json, say
 from thresher.reasons import OPTED_OUT
 
 FormatName = Literal["jsonl", "parquet", "txt", "vertical", "conllu", "tei", "huggingface", "wacz"]
@@ -19,7 +19,7 @@ def export(
     directory: Directory,
     *,
     format: FormatName | None = None,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Annotated[Path | None, OutputName] = None,
     lang: Annotated[list[str] | None, Many] = None,
     min_language_share: float = 0.0,
     max_badness: float | None = None,

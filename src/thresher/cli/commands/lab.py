@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from thresher.cli.app import AsJson, Directory, Many, app, leave, print_json, read_status, say, show
+from thresher.cli.app import AsJson, Directory, Many, PlotName, app, leave, print_json, read_status, say, show
 from thresher.cli.exit_codes import INTERRUPTED
 from thresher.config import size
 from thresher.errors import UsageError
@@ -64,6 +64,11 @@ def toyweb(
     from thresher.wording import counted
     from thresher_lab.toyweb import Server, ToyWeb, seeds, serve_forever
 
+    if not 0 <= port < 1 << 16:
+        raise UsageError(f"--port must be from 0 to 65535, got {port}; 0 means any free one")
+    for name, value in (parameter or {}).items():
+        if str(value).strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            raise UsageError(f"--set.{name} must be finite, got {value}")
     try:
         base = msgspec.to_builtins(ToyWeb.readable() if readable else ToyWeb())
         table = {**base, "hosts": hosts, "seed": seed, "target": target, **(parameter or {})}
@@ -98,7 +103,7 @@ def simulate(
     delay: float = 0.0,
     connections: int = 1,
     repeat: int = 1,
-    plot: Path | None = None,
+    plot: Annotated[Path | None, PlotName] = None,
     json: AsJson = False,
 ) -> None:
     """Simulate crawls of a recorded web under several policies: text gained for bytes downloaded.
@@ -137,9 +142,14 @@ def simulate(
     from thresher.reader.language.codes import language_code
     from thresher.simulation.comparison import repeated
     from thresher.simulation.simulate import HARVEST_LIMIT, SimulationTerms, ideal
+    from thresher.store.corpus_files import check_output_file
 
-    if plot and not plot.parent.is_dir():
-        raise UsageError(f"{plot.parent} is not a directory; create it, or choose another file for --plot")
+    if plot:
+        check_output_file(plot)
+    if delay < 0:
+        raise UsageError(f"--delay must be at least 0, got {delay:g}")
+    if connections < 1:
+        raise UsageError(f"--connections must be at least 1, got {connections}")
     language = language_code(lang) if lang else ""
     if directory is not None and toyweb is None:
         record, urls = _recorded(directory, language)

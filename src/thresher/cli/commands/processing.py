@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from thresher.cli.app import AsJson, Directory, app, print_json, say, show
+from thresher.cli.app import AsJson, Directory, OutputName, app, print_json, say, show
 from thresher.cli.log_options import DEFAULT_LOG, LogOptions
 from thresher.config import duration
 from thresher.errors import UsageError
@@ -69,7 +69,12 @@ def process(
     from thresher.pipeline.runs.dry import dry_run as planned
     from thresher.pipeline.runs.run import process as run_recipe
     from thresher.store import imported_files
+    from thresher.workers.registry import check as check_engine
 
+    check_engine(engine)
+    if processes < 0:
+        raise UsageError(f"--processes must be at least 0, got {processes}; 0 means one for each processor")
+    limit = duration(deadline)
     if status:
         _show_status(directory, json)
         return
@@ -97,7 +102,7 @@ def process(
             engine_name=engine,
             last_step=step,
             retry_failed=retry_failed,
-            deadline=duration(deadline),
+            deadline=limit,
             progress=lambda stage: line(stage_line(stage)),
         )
     if json:
@@ -119,7 +124,7 @@ def runs(
     /,
     *,
     dropped: str = "",
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Annotated[Path | None, OutputName] = None,
     json: AsJson = False,
 ) -> None:
     """List the runs of a corpus, show or compare them, or show the documents that a step dropped.

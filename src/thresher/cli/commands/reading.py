@@ -36,7 +36,10 @@ def read(
     """
     from thresher import page
     from thresher.cli.views.inspect import view
+    from thresher.reader.encoding.charset import named
 
+    if charset and not named(charset):
+        say(f"the charset {charset!r} is unknown, so pages are read as without it; for example windows-1250")
     failed = False
     for path in files:
         try:

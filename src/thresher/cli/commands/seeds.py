@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from cyclopts import Parameter
 
-from thresher.cli.app import AsJson, Many, app, print_json, say, show
+from thresher.cli.app import AsJson, Many, OutputName, app, print_json, say, show
 from thresher.cli.commands.visiting import Connections, ConnectTo, Contact, Delay, counting, warn_about
 from thresher.cli.exit_codes import DONE, FAULT, INTERRUPTED
 from thresher.errors import UsageError
@@ -38,7 +38,7 @@ def seeds(
     per_host: int | None = None,
     max_seeds: int | None = None,
     visit: Annotated[bool, Parameter(negative=())] = False,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Annotated[Path | None, OutputName] = None,
     delay: Delay = None,
     connections: Connections = None,
     contact: Contact = None,
@@ -79,9 +79,10 @@ def seeds(
     from thresher.crawler.seeds import gather
     from thresher.files.durable_files import replace
     from thresher.reader.language.codes import language_code
+    from thresher.store.corpus_files import check_output_file
 
-    if output is not None and not output.parent.is_dir():
-        raise UsageError(f"{output} cannot be written: {output.parent} is not a directory; create it first")
+    if output is not None:
+        check_output_file(output)
     indexes = ["://" not in name and is_index(Path(name)) for name in files]
     if all(indexes):
         tlds = tuple(map(_tld, tld or ()))

@@ -26,6 +26,7 @@ from thresher.crawler.storage.crawl_writer import committed_files
 from thresher.crawler.storage.kv_state import KeyValueState
 from thresher.errors import DataError
 from thresher.files.durable_files import publish_directory, replace, sync_names
+from thresher.store.checked_files import json_file
 from thresher.store.shard_layout import epoch_folder, epochs, newest, state_folder
 
 MAX_TRIES = 5  # to copy files to which another process may still be writing
@@ -120,8 +121,8 @@ def _copy_committed(source: Path, state: Path, target: Path) -> None:
 
 def _copy_status(source: Path, target: Path, files: Files) -> None:
     """Publish the statistics of the previous epoch with the files of its last commit."""
-    with suppress(FileNotFoundError, msgspec.DecodeError):
-        status = msgspec.json.decode((source / "status.json").read_bytes(), type=dict[str, object])
+    with suppress(FileNotFoundError, DataError):
+        status = json_file(source / "status.json", dict[str, object])
         status.pop("state", None)
         replace(target / "status.json", msgspec.json.encode({**status, "files": files}))
 
@@ -228,7 +229,7 @@ class EpochSnapshots:
         _make_tables(target, files)
         for name, length in files.items():
             self._copy_file(held / name, target / name, length, before / name if before and first else None)
-        status = msgspec.json.decode((held / "status.json").read_bytes(), type=dict[str, object])
+        status = json_file(held / "status.json", dict[str, object])
         sync_names(target)
         replace(target / "status.json", msgspec.json.encode({**status, "state": state}))
         if first:

@@ -19,10 +19,11 @@ from thresher._version import __version__
 from thresher.config import Config
 from thresher.crawler.storage.keys import FILES, RAW_HASHES, STATS, TEXT_CLAIMS, TEXT_HASHES
 from thresher.crawler.storage.kv_state import KeyValueState
-from thresher.errors import UsageError
+from thresher.errors import DataError, UsageError
 from thresher.files.durable_files import exclusive, replace
 from thresher.judge import Judgement
 from thresher.records import Candidate, Failure, Reply
+from thresher.store.checked_files import json_file
 from thresher.store.known_pages import ImportedPages
 from thresher.store.schemas import DOCS, LINKS, OUTCOMES, document_row, link_columns
 from thresher.store.shard_layout import ALONE, Shard
@@ -304,8 +305,8 @@ def remove_claims(state: KeyValueState, covers: Callable[[str], bool]) -> None:
 def _refuse_lost_state(directory: Path, files: Mapping[str, int | None]) -> None:
     """Raise UsageError if there are files but no state: as leftovers of a crash, all of them would be deleted."""
     try:
-        reported = msgspec.json.decode((directory / "status.json").read_bytes(), type=_Reported).files
-    except (OSError, msgspec.DecodeError):
+        reported = json_file(directory / "status.json", _Reported).files
+    except (OSError, DataError):
         return
     if reported and not files:
         raise UsageError(

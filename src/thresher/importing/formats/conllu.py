@@ -74,7 +74,7 @@ class _Reader:
         elif line.startswith("#"):
             self._comment(line)
         else:
-            self._token(line.split("\t"), number)
+            self._token(line.split("\t", COLUMNS), number)
 
     def end(self) -> None:
         """End the file."""
@@ -103,8 +103,9 @@ class _Reader:
 
     def _token(self, columns: list[str], number: int) -> None:
         if len(columns) != COLUMNS:
+            found = len(columns) if len(columns) <= COLUMNS else f"more than {COLUMNS}"
             raise ImportFileError(
-                f"{self._name}, line {number:,} has {len(columns)} columns, but CoNLL-U has {COLUMNS}, by TAB; "
+                f"{self._name}, line {number:,} has {found} columns, but CoNLL-U has {COLUMNS}, by TAB; "
                 "repair the line, or name the format of the file with --format"
             )
         place, form, lemma, upos, xpos, feats, *rest = columns

@@ -26,7 +26,7 @@ STDIN = "-"
 BLOCK_BYTES = 1 << 18  # a block that is parsed at once should fit into the cache of a processor
 CHUNK_BYTES = 1 << 18  # read at a time
 PACKED_BYTES = 1 << 11  # decompressed at a time: 2 kB of zstd can hold 64 MB of one character
-MAX_LINE_BYTES = 256 * MIB  # a JSON document is one line; a longer line is not text
+MAX_LINE_BYTES = 64 * MIB  # a JSON document is one line; a longer line is not text
 ZSTD_WINDOW = 1 << 27  # bytes; the default limit of zstd itself
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")

@@ -76,7 +76,7 @@ def read_jsonl(
             continue
         try:
             fields = msgspec.json.decode(_decoded(line, remarks, number), type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeEncodeError) as fault:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as fault:
             raise ImportFileError(
                 f"{source.name}, line {number:,} is not a JSON object: {fault}; repair or delete the line"
             ) from None

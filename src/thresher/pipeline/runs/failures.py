@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from thresher.errors import DataError
 from thresher.files.durable_files import replace
+from thresher.store.checked_files import json_file
 
 FOLDER = "failed"
 MAX_ATTEMPTS = 3  # at a task, before it is given up
@@ -52,8 +54,8 @@ class FailureLog:
 
     def find(self, key: str) -> FailedTask | None:
         """Return the failure of the task with this key, or None if it has not failed."""
-        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-            return msgspec.json.decode(self._path(key).read_bytes(), type=FailedTask)
+        with contextlib.suppress(FileNotFoundError, DataError):
+            return json_file(self._path(key), FailedTask)
         return None
 
     def put(self, failure: FailedTask) -> None:

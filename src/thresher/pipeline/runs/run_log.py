@@ -13,7 +13,9 @@ import xxhash
 from msgspec import Struct, field
 
 from thresher._version import __version__
+from thresher.errors import DataError
 from thresher.files.durable_files import exclusive, is_locked, replace
+from thresher.store.checked_files import json_file
 from thresher.store.corpus_files import CorpusError
 from thresher.wording import ReportView
 
@@ -183,9 +185,9 @@ def read(directory: Path, number: int) -> Run:
     """Return the run of that number; raise CorpusError if its record cannot be read."""
     path = path_of(directory / FOLDER, number)
     try:
-        run = msgspec.json.decode(path.read_bytes(), type=Run)
-    except (OSError, msgspec.DecodeError) as fault:
-        raise CorpusError(f"{path} cannot be read ({fault}); restore or delete it") from None
+        run = json_file(path, Run)
+    except (OSError, DataError) as fault:
+        raise CorpusError(f"{fault}, or delete {path.name}") from None
     if run.state == "running" and not is_locked(path.with_name(LOCK)):
         run.state = "stopped"  # its process was killed
     return run

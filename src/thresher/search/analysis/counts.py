@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thresher.search.analysis import subcorpora
-from thresher.search.analysis.places import NO_VALUE, HitPlace, read_place, values_at
+from thresher.search.analysis.places import NO_VALUE, HitPlace, place_in, values_at
 from thresher.search.analysis.scope import DocumentScope, document_numbers, structure_in
 from thresher.search.analysis.tables import MILLION, ResultTable, first, one_of, ordered, summed
 from thresher.search.analysis.windows import spelled
@@ -56,7 +56,7 @@ def freq(
 
     A hit for which the place is outside its document has no value.
     """
-    scope, place = subcorpora.scope(index, within), read_place(by)
+    scope, place = subcorpora.scope(index, within), place_in(index, by)
     parts, total = [], 0
     for number, hits in scope.stream(search):
         numbers, values = values_at(index, index.segments[number], hits, place)
@@ -96,7 +96,7 @@ def table(
     limit: int | None = None,
 ) -> ResultTable:
     """Return the pairs of values at two places of the hits with their frequencies."""
-    scope, one, other = subcorpora.scope(index, within), read_place(rows), read_place(columns)
+    scope, one, other = subcorpora.scope(index, within), place_in(index, rows), place_in(index, columns)
     parts = _pairs(index, scope, search, one, other)
     found = summed(parts, ["value1", "value2"])
     found = ordered(found.filter(pc.field("count") >= minimum), "count", ("value1", "value2"))

@@ -28,6 +28,8 @@ def dispersion(
     if parts != "doc" and (not isinstance(parts, int) or parts < 1):
         raise AnalysisError(f"parts must be doc or a number of equal parts, got {parts!r}")
     scope = subcorpora.scope(index, within)
+    if isinstance(parts, int) and parts > max(scope.tokens, 1):
+        raise AnalysisError(f"parts must be at most {scope.tokens:,}, the number of tokens, got {parts:,}")
     places, by_document = _found(scope, search)
     if isinstance(parts, int):
         borders = np.arange(parts + 1) * scope.tokens // parts

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from thresher.files.durable_files import replacing
 from thresher.search.analysis.tables import ResultTable, one_of
+from thresher.store.corpus_files import check_output_file
 
 BATCH = 10_000  # rows that are written at a time
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run a text that begins with one of them
@@ -28,6 +29,7 @@ def write(
     """
     writer = FORMATS[one_of(format, FORMATS, "format")]
     if isinstance(where, Path):
+        check_output_file(where)
         with replacing(where) as file:
             writer(table, file, spreadsheet)
     else:

@@ -18,7 +18,7 @@ from thresher.search.analysis.scope import (
     structure_in,
     vocabulary,
 )
-from thresher.search.analysis.tables import MILLION, AnalysisError, ResultTable, first, ordered
+from thresher.search.analysis.tables import MILLION, AnalysisError, ResultTable, first, one_of, ordered
 from thresher.search.analysis.windows import joined, spelled
 from thresher.search.encoding.bitpacking import Starts, Words
 from thresher.search.index.segment import Segment
@@ -58,6 +58,8 @@ def ngrams(
         raise AnalysisError(f"n must be from 2 to {LONGEST_NGRAM}, got {n}")
     if limit is not None and limit < 1:
         raise AnalysisError(f"limit must be at least 1, got {limit}")
+    if structure != "s":  # the default, which imported tokens may lack
+        one_of(structure, index.structures, "structure")
     scope = subcorpora.scope(index, within)
     words = vocabulary(index, attribute or main_attribute(index))
     numbers, counts, left_out = _counted(scope, words, n, structure, max(minimum, 1), limit)

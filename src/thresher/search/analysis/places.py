@@ -20,7 +20,7 @@ NODE = "node"  # the whole match, as a text
 NO_VALUE = -1
 
 _WRITTEN = re.compile(
-    r"(?P<name>[^@\s]+?)(?:@(?P<anchor>match|matchend|target|node)(?:\[(?P<steps>[+-]?\d+)\])?)?"
+    r"(?P<name>[^@\s]+?)(?:@(?P<anchor>match|matchend|target|node)(?:\[(?P<steps>[+-]?[0-9]{1,9})\])?)?"
 )
 
 
@@ -41,6 +41,14 @@ def read_place(written: str) -> HitPlace:
             "word@target, word@node and attributes of structures, such as doc_year"
         )
     return HitPlace(found["name"], found["anchor"] or "match", int(found["steps"] or 0))
+
+
+def place_in(index: Index, written: str) -> HitPlace:
+    """Parse a place; raise AnalysisError or CqlError if it is no place or names no attribute of the index."""
+    place = read_place(written)
+    for segment in index.segments[:1]:
+        index.value(place.attribute, segment, np.zeros(0, np.int64))  # also if there are no hits
+    return place
 
 
 def values_at(index: Index, segment: Segment, hits: Hits, place: HitPlace) -> AttributeValues:

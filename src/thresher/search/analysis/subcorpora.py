@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from thresher.errors import DataError
 from thresher.files.durable_files import replace
 from thresher.search.analysis.scope import DocumentScope, Mask, document_keys, document_numbers
 from thresher.search.analysis.tables import AnalysisError, ResultTable
@@ -27,6 +28,7 @@ from thresher.search.encoding.lexicon import matches
 from thresher.search.index.manifest import FOLDER
 from thresher.search.index.segment import DOCUMENT, Segment
 from thresher.search.searcher import SECONDS, Index, RunningSearch
+from thresher.store.checked_files import json_file
 
 SUBCORPORA = "subcorpora"
 COLUMNS: dict[str, Any] = {
@@ -93,11 +95,11 @@ def load(index: Index, name: str) -> Subcorpus:
     """Return the subcorpus with a name. Raises AnalysisError."""
     path = _path(index, name)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Subcorpus)
+        return json_file(path, Subcorpus)
     except FileNotFoundError:
         raise AnalysisError(unknown("subcorpus", name, names(index))) from None
-    except msgspec.DecodeError as fault:
-        raise AnalysisError(f"{path} cannot be read ({fault}); define the subcorpus again") from None
+    except DataError as fault:
+        raise AnalysisError(f"{fault}, or define the subcorpus again") from None
 
 
 def delete(index: Index, name: str) -> None:

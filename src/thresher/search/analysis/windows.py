@@ -21,6 +21,7 @@ from thresher.search.searcher import Index
 
 # First and last offset in tokens, such as (-5, 5) or "-5,5"; or a structure, such as "s".
 Window = tuple[int, int] | str
+MAX_OFFSET = 1_000_000_000  # no document is that long
 
 
 def window_of(window: Window) -> Window:
@@ -35,6 +36,8 @@ def window_of(window: Window) -> Window:
         first, last = map(int, window.split(",") if isinstance(window, str) else window)
     except (TypeError, ValueError):
         raise AnalysisError(_bad_window(window)) from None
+    if max(abs(first), abs(last)) > MAX_OFFSET:
+        raise AnalysisError(_bad_window(window))
     if first > last:
         raise AnalysisError(f"the window {first},{last} has no tokens; try {last},{first}")
     return first, last
@@ -49,7 +52,7 @@ def checked_window(index: Index, window: Window) -> Window:
 
 
 def _bad_window(window: object) -> str:
-    return f"window must be two numbers, such as -5,5, or a structure, such as s; got {window!r}"
+    return f"a window must be two offsets, such as -5,5, or a structure, such as s; got {str(window)[:40]}"
 
 
 class Sides(NamedTuple):

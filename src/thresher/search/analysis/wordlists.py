@@ -55,6 +55,8 @@ def words(
     known_words = vocabulary(index, attribute or main_attribute(index))
     counts = frequencies(scope, known_words)
     wanted = counts >= max(minimum, 1)
+    if flags.strip("cdl"):
+        raise AnalysisError(f"flags must be c (any case), d (any accents) or l (literal), got {flags!r}")
     if matching:
         wanted &= _matching(
             index, known_words, attribute or main_attribute(index), StringPattern(matching, flags)

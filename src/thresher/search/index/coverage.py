@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from thresher.search.index import manifest
 from thresher.store import corpus_files, imported_files, partition
+from thresher.store.checked_files import arrow_faults
 from thresher.store.corpus_files import CorpusFiles
 from thresher.store.partition import TableFile
 from thresher.store.shard_layout import followed
@@ -46,7 +47,8 @@ def rows(corpus: CorpusFiles) -> int:
 
 def _rows_of(file: TableFile) -> int:
     if file.length is None:
-        return followed(file.path, lambda path: pq.read_metadata(path).num_rows)
+        with arrow_faults(file.path):
+            return followed(file.path, lambda path: pq.read_metadata(path).num_rows)
     return sum(batch.num_rows for batch in partition.segment(file, [COLUMN], 1))
 
 

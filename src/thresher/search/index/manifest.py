@@ -21,6 +21,7 @@ from thresher.errors import DataError, NoCorpusError
 from thresher.files.durable_files import exclusive, publish_directory, replace
 from thresher.search.encoding.bitpacking import Ids
 from thresher.search.index.segment import Segment
+from thresher.store.checked_files import json_file
 
 FOLDER = "index"
 FILE = "manifest.json"
@@ -80,12 +81,12 @@ def read(directory: Path) -> Manifest | None:
     """
     path = directory / FOLDER / FILE
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        manifest = json_file(path, Manifest)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as fault:
+    except DataError as fault:
         raise CorpusIndexError(
-            f"{path} cannot be read ({fault}); rebuild the index: thresher index {directory} --rebuild"
+            f"{fault}, or rebuild the index: thresher index {directory} --rebuild"
         ) from None
     if manifest.version != VERSION:
         raise CorpusIndexError(

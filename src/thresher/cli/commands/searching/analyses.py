@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from thresher.cli.app import Directory, Many, say
+from thresher.cli.app import Directory, Many, say, whole_number
 from thresher.cli.commands.searching.options import (
     DEFAULT_MATCHING,
     DEFAULT_OUTPUT,
@@ -138,5 +138,6 @@ def dispersion(
     parts
         doc, or a number of equal parts.
     """
+    number = whole_number(parts)
     search = open_search(directory, query, matching)
-    publish(search.dispersion(parts=int(parts) if parts.isdecimal() else parts), to)
+    publish(search.dispersion(parts=parts if number is None else number), to)

@@ -17,6 +17,7 @@ from thresher.cli.commands.searching.options import (
     publish,
 )
 from thresher.cli.log_options import DEFAULT_LOG, LogOptions
+from thresher.errors import UsageError
 from thresher.wording import counted
 
 
@@ -128,6 +129,12 @@ def subcorpora(
     delete
         Delete the subcorpus; its documents stay in the index.
     """
+    if (where or query or delete) and not name:
+        raise UsageError(
+            "the name of a subcorpus is missing; for example: thresher subcorpora DIR news --where …"
+        )
+    if bad := next((part for part in where or () if "=" not in part.replace(">", "=").replace("<", "=")), ""):
+        raise UsageError(f"--where must be ATTRIBUTE=CONDITION, got {bad!r}; for example doc_host='.*news.*'")
     corpus = open_corpus(directory)
     if delete:
         corpus.delete_subcorpus(name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
-from thresher.cli.app import Many, app, say, show
+from thresher.cli.app import Many, OutputName, app, say, show
 from thresher.errors import UsageError
 from thresher.wording import counted
 
@@ -70,7 +70,8 @@ class OutputOptions:
 
     output: Annotated[
         Path | None,
-        Parameter(name=["--output", "-o"], help="File for the result; .csv, .tsv, .jsonl or .parquet."),
+        OutputName,
+        Parameter(help="File for the result; .csv, .tsv, .jsonl or .parquet."),
     ] = None
     format: Annotated[
         Literal["csv", "tsv", "jsonl", "parquet"] | None,

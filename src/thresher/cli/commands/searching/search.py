@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from thresher.cli.app import Directory, Many, print_json, say, show
+from thresher.cli.app import Directory, Many, print_json, say, show, whole_number
 from thresher.cli.commands.searching import old_flags
 from thresher.cli.commands.searching.old_flags import NO_OLD_FLAGS, OldFlags
 from thresher.cli.commands.searching.options import (
@@ -136,7 +136,8 @@ def search(
 
 def _context(text: str) -> int | str:
     """Return a number of tokens or the name of a structure; "" is the default."""
-    return int(text) if text.isdecimal() else text or CONTEXT_TOKENS
+    number = whole_number(text)
+    return (text or CONTEXT_TOKENS) if number is None else number
 
 
 def _plain_answer(search: Search, lines_of: dict[str, Any], *, spans: bool, json: bool) -> None:
