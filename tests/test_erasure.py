@@ -419,6 +419,8 @@ def open_crawl(directory: Path, host: str) -> None:
         at_work.state.close()
 
 
+# Documents are deleted from the index before they leave the corpus.
+@pytest.mark.filterwarnings("ignore:the index holds:thresher.errors.ThresherWarning")
 @pytest.mark.faults
 def test_a_kill_at_any_moment_leaves_a_corpus_that_can_be_read_and_finished(
     original: Path, tmp_path: Path

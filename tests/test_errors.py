@@ -11,13 +11,21 @@ import pytest
 
 import thresher
 from thresher.cli.exit_codes import exit_code
-from thresher.errors import CrawlError, DataError, EngineError, NoCorpusError, ThresherError, UsageError
+from thresher.errors import (
+    CrawlError,
+    DataError,
+    EngineError,
+    NoCorpusError,
+    ThresherError,
+    ThresherWarning,
+    UsageError,
+)
 
 OPTIONAL = ("thresher.cli.__main__",)
 
 
 def exceptions() -> set[type[Exception]]:
-    """Return every public exception that a module of the package defines."""
+    """Return every public exception and warning that a module of the package defines."""
     found = set()
     for module in pkgutil.walk_packages(thresher.__path__, "thresher."):
         if module.name in OPTIONAL:
@@ -32,7 +40,7 @@ def exceptions() -> set[type[Exception]]:
 def test_every_exception_hangs_below_the_root() -> None:
     found = exceptions()
     assert len(found) > 10
-    assert [each for each in found if not issubclass(each, ThresherError)] == []
+    assert [each for each in found if not issubclass(each, ThresherError | ThresherWarning)] == []
 
 
 @pytest.mark.parametrize(
