@@ -48,9 +48,9 @@ class ScopeSettings(Section, frozen=True):
     internal: Annotated[bool, about("Links inside a host are followed.")] = True
     external: Annotated[bool, about("Links to other hosts are followed.")] = True
     queries: Annotated[bool, about("URLs with a query are crawled.")] = True
-    skip_extensions: Annotated[
-        Strings, about("URLs whose path ends in one of these extensions are not crawled.")
-    ] = NO_PAGES
+    skip_extensions: Annotated[Strings, about("URLs with one of these extensions are not crawled.")] = (
+        NO_PAGES
+    )
     max_depth: Annotated[Count, about("Links that a page may be away from a seed.")] = 100
     sitemaps: Annotated[bool, about("Sitemaps that robots.txt names are read for URLs.")] = True
     feeds: Annotated[bool, about("Feeds that pages name are read for URLs.")] = True

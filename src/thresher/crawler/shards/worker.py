@@ -42,7 +42,7 @@ from thresher.records import Candidate
 from thresher.store.shard_layout import Shard, home
 
 IDLE_SNAPSHOT_S = 1.0  # between snapshots of an idle shard whose links others wait for
-# Where there are more processes than processors, the loop runs after its readers: then it finds more to do and
+# With more processes than processors, the loop runs after its readers: then it finds more to do and
 # wakes them less often. Four shards on two processors needed a tenth less processor time per page.
 LOOP_NICENESS = 5
 

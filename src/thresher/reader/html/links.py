@@ -28,7 +28,7 @@ def links(markup: Markup, page_url: str, scores: Floats, cut: float, max_links: 
     """
     base = canonical(markup.base, page_url) or page_url if markup.base else page_url
     absolute = _Absolute(base)
-    said: dict[str, str] = {}  # what the head of the page says of a URL
+    said: dict[str, str] = {}  # statements of the head of the page about a URL
     for href, rel in markup.head_links:
         if (url := absolute[href]) and len(url) <= MAX_URL_LENGTH:
             said[url] = f"{said[url]} {rel}" if url in said else rel

@@ -48,7 +48,7 @@ _SITE_NAME = (
 _LANGUAGE = ("<html>", "content-language", "og:locale")
 _WANTED = frozenset((*_PUBLISHED, *_MODIFIED, *_AUTHOR, *_TITLE, *_SITE_NAME, *_LANGUAGE))
 
-Said: TypeAlias = dict[str, list[str]]  # what the page says, by key
+Said: TypeAlias = dict[str, list[str]]  # statements of the page, by key
 
 
 def metadata(

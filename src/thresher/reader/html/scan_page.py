@@ -16,7 +16,7 @@ from thresher.reader.normalize import one_line
 
 # Some pages are invisible as a whole until a script has run: then declarations of it mean nothing.
 MUCH_UNSEEN, UNSEEN_SHARE = 2_000, 10  # bytes of unseen text, and their least ratio to text that is seen
-MAX_TAGS = 500_000  # what comes after so many is not read
+MAX_TAGS = 500_000  # the rest of the page is not read
 MAX_METAS, MAX_JSON, MAX_TIMES, MAX_BYLINES = 500, 8, 16, 8  # remarks of a kind that are kept
 MAX_ANCHOR, MAX_TIME, MAX_BYLINE = 200, 80, 200  # characters of a link's text, a time and a byline
 _FEED_TYPES = frozenset(["application/rss+xml", "application/atom+xml", "application/rdf+xml"])

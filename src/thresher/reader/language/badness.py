@@ -178,7 +178,9 @@ def _gauge(model: BadnessModel) -> BadnessScorer:
     roles = np.stack([np.arange(len(weights)) < FREQUENT, np.maximum(weights, 1e-9)])
     places = {
         spelling: place
-        for place, word in reversed(list(enumerate(model.words)))  # what two share is the more frequent's
+        for place, word in reversed(
+            list(enumerate(model.words))
+        )  # a shared form belongs to the more frequent word
         for form in word.forms
         for spelling in _spellings(form)
     }

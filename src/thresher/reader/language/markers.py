@@ -39,7 +39,7 @@ class Markers(NamedTuple):
     alike: dict[str, list[MarkerGroup]]  # a language -> groups that it is one of
     frequent: dict[str, MarkerGroup]  # a script -> the languages whose commonest words are known
     words: tuple[Marker, ...]  # the frequent words
-    spellings: tuple[Marker, ...]  # what tells look-alikes apart
+    spellings: tuple[Marker, ...]  # spellings that distinguish similar languages
 
 
 def parse(lines: Iterable[str]) -> Markers:

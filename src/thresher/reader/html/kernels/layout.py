@@ -15,7 +15,7 @@ UNKNOWN_TAGS = 256  # and more: names not in the table, distinguished by their h
     RAW,  # its content is no markup
     BLOCK,  # begins and ends a block of text
     SPECIAL,  # an unmatched end tag does not reach beyond it
-    SILENT,  # what it holds is not shown as text
+    SILENT,  # its content is not shown as text
     FORMATTING,  # <b>, <i>: closed out of turn without closing what stands inside
     CLOSES_P,  # ends a paragraph that is open
     SCOPE,  # end tags and open links do not reach beyond it

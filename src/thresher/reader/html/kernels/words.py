@@ -36,7 +36,7 @@ _SPACELESS = (
     "0e01-0e4e 0e81-0edf 1000-1049 1050-109f 1780-17d3 1a20-1aaf 1b00-1b7f 3005-3007 3041-312f 31a0-31bf "
     "31f0-31ff 3400-4dbf 4e00-a4cf a980-a9df f900-faff ff66-ff9d 20000-20000"
 )
-_STOPS = "՚՛՜՝՞՟։־׀׃׳״،؛؟٪۔।॥፠፡።፣፤፥፦፧፨་།༎༏༐༑၊။។៕៖᙮"  # what else ends words
+_STOPS = "՚՛՜՝՞՟։־׀׃׳״،؛؟٪۔।॥፠፡።፣፤፥፦፧፨་།༎༏༐༑၊။។៕៖᙮"  # further ends of words
 _SIGNS = (
     *range(0x250),
     *range(0x2000, 0x2C00),
