@@ -54,7 +54,10 @@ def modules() -> list[Path]:
 
 TREES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in modules()}
 OTHERS = [
-    path.relative_to(ROOT) for folder in ("tests", "bench") for path in sorted((ROOT / folder).rglob("*.py"))
+    path.relative_to(ROOT)
+    for folder in ("tests", "bench")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if ".cache" not in path.parts  # environments of other contenders
 ]
 
 

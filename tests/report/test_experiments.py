@@ -465,7 +465,7 @@ def test_a_crawl_without_a_fetched_seed_is_refused_with_the_fix(evidence: Eviden
 
 def test_a_picture_in_a_missing_directory_is_refused_at_once(corpus: Path, tmp_path: Path) -> None:
     nowhere = tmp_path / "missing" / "picture.svg"
-    with pytest.raises(UsageError, match="choose another file for --plot"):
+    with pytest.raises(UsageError, match="is not a directory; create it first"):
         app(["experiment", "domains", str(corpus), "--plot", str(nowhere)], result_action="return_value")
 
 

@@ -26,7 +26,7 @@ from support.invariants import check_raw, check_stats
 from test_erasure import traces
 from thresher import erasure
 from thresher.cli import app
-from thresher.cli.views.terminal import SHOWN_SHARDS, figures
+from thresher.cli.views.terminal import SHOWN_SHARDS, status_tables
 from thresher.config import PolicySettings, load
 from thresher.crawler.explain import explain
 from thresher.crawler.host_report import hosts
@@ -433,7 +433,7 @@ def test_a_shard_without_its_state_is_not_edited(corpus: Path) -> None:
 
 def shown(status: dict[str, Any]) -> str:
     out = io.StringIO()
-    Console(file=out, width=100).print(figures(status))
+    Console(file=out, width=100).print(status_tables(status))
     return out.getvalue()
 
 

@@ -27,7 +27,7 @@ from support.webs.small_sites import (
     serving,
     widening,
 )
-from thresher.cli.views.terminal import CrawlPace, figures, line
+from thresher.cli.views.terminal import CrawlPace, line, status_tables
 from thresher.config import Config, PolicySettings, ScopeSettings
 from thresher.crawler.api import crawl
 from thresher.crawler.explain import explain
@@ -108,7 +108,7 @@ def test_status_shows_the_stage_in_numbers_and_words(expanded: tuple[Path, list[
     status = thresher.open(directory).stats()
     assert "widened to hosts closed for low yield" in line(status, CrawlPace())
     screen = io.StringIO()
-    Console(file=screen, width=100).print(figures(status))
+    Console(file=screen, width=100).print(status_tables(status))
     assert f"{shown['found']} URLs found so, {len(UNLINKED)} pages kept since" in screen.getvalue()
 
 
