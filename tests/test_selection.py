@@ -68,7 +68,7 @@ def test_every_parent_domain_matches_and_no_other_name_does(labels: list[str], s
 
 
 @pytest.mark.parametrize(
-    ("conditions", "complaint"),
+    ("conditions", "message"),
     [
         ({"since": "May"}, "since must be a date, got 'May'; for example 2024-05-31"),
         ({"until": "2024-5"}, "until must be a date, got '2024-5'"),
@@ -85,11 +85,11 @@ def test_every_parent_domain_matches_and_no_other_name_does(labels: list[str], s
     ],
 )
 def test_a_condition_that_cannot_be_met_is_refused_with_the_fix(
-    conditions: dict[str, Any], complaint: str
+    conditions: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(UsageError, match=message):
         DocumentFilter(**conditions)
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(UsageError, match=message):
         msgspec.convert(conditions, DocumentFilter)
 
 

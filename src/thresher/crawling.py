@@ -123,7 +123,7 @@ def crawl(
             settings=options,
             connect_to=connect_to or "",
             progress=report,
-            complain=_silent if progress is False else _print,
+            remark=_silent if progress is False else _print,
         )
 
     report = progress if callable(progress) else usual

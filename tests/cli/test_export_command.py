@@ -92,7 +92,7 @@ def test_every_option_reaches_the_export(corpus: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["--format", "xml"], "xml"),
         (["--format", "huggingface"], "-o FOLDER"),
@@ -105,11 +105,11 @@ def test_every_option_reaches_the_export(corpus: Path) -> None:
         (["--format", "txt", "--lang", "xx-nonsense"], "unknown language"),
     ],
 )
-def test_a_mistake_gets_a_message_with_its_fix(corpus: Path, arguments: list[str], complaint: str) -> None:
+def test_a_mistake_gets_a_message_with_its_fix(corpus: Path, arguments: list[str], message: str) -> None:
     done = export(corpus, *arguments)
     assert "Traceback" not in done.stderr
     assert done.returncode == 2 or {"xml", "-1"} & {*arguments}
-    assert complaint in done.stderr + done.stdout
+    assert message in done.stderr + done.stdout
 
 
 def test_imports_that_were_not_processed_are_reported_with_a_fix(tmp_path: Path) -> None:

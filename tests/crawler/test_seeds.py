@@ -21,7 +21,7 @@ def test_bad_lines_are_named_with_their_numbers_and_the_rest_is_used(tmp_path: P
     file.write_text("http://good.cz/\nftp://bad.cz/\nnot a url\nhttp://\n")
     seeds = gather([str(file)])
     assert seeds.urls == ("http://good.cz/",)
-    assert [complaint.split(": ")[0] for complaint in seeds.complaints] == [f"{file}:{n}" for n in (2, 3, 4)]
+    assert [remark.split(": ")[0] for remark in seeds.remarks] == [f"{file}:{n}" for n in (2, 3, 4)]
 
 
 @pytest.mark.parametrize(

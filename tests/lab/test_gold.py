@@ -114,7 +114,7 @@ def test_bytes_that_are_not_utf_8_are_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "content", "complaint"),
+    ("path", "content", "message"),
     [
         ("missing.tar.gz", None, "No such file"),
         ("text.tar.gz", b"no archive", "give a folder or a .tar.gz"),
@@ -122,11 +122,11 @@ def test_bytes_that_are_not_utf_8_are_replaced(tmp_path: Path) -> None:
     ],
 )
 def test_anything_but_a_set_is_refused_with_the_fix(
-    tmp_path: Path, path: str, content: bytes | None, complaint: str
+    tmp_path: Path, path: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
         (tmp_path / path).write_bytes(content)
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(UsageError, match=message):
         load([tmp_path / path])
 
 
@@ -155,7 +155,7 @@ def test_a_file_too_large_for_a_page_is_refused_before_it_is_read(tmp_path: Path
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 10_000), value=st.binary(max_size=8), packed=st.booleans())
-def test_a_damaged_archive_gives_pages_or_a_complaint(
+def test_a_damaged_archive_gives_pages_or_an_error(
     tmp_path: Path, at: int, value: bytes, packed: bool
 ) -> None:
     plain = io.BytesIO()

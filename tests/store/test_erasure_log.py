@@ -28,7 +28,7 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("asked", "message"),
     [
         ({}, "nothing to forget; give --url"),
         ({"hosts": ["https://a.cz/"]}, r"--host 'https://a.cz/' is not the name of a host; try www"),
@@ -46,9 +46,9 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
     ],
 )
 def test_a_request_that_cannot_be_used_is_refused_with_the_fix(
-    asked: dict[str, list[str]], complaint: str
+    asked: dict[str, list[str]], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(UsageError, match=message):
         erasure_request(**asked)
 
 

@@ -50,7 +50,7 @@ def crawl(
     connect_to: str = "",
     engine: str = "local",
     progress: Callable[[dict[str, Any]], None] = lambda _: None,
-    complain: Callable[[str], None] = lambda _: None,
+    remark: Callable[[str], None] = lambda _: None,
 ) -> Ending:
     """Crawl into a directory until the crawl ends; start a new crawl, or continue where the last one stopped.
 
@@ -70,7 +70,7 @@ def crawl(
         Where the shards of a crawl run that has any: "local", "ray", "ray:HOST:PORT".
     progress
         Is called with the status after each commit.
-    complain
+    remark
         Is called with each remark for the user, such as a seed that is not a URL.
 
     >>> crawl("czech", "cs", ["https://example.cz/"], settings={"polite": {"contact": "me@example.org"}})
@@ -80,12 +80,12 @@ def crawl(
     registry.check(engine)
     directory = Path(directory)
     gathered = gather(seeds) if (seeds := list(seeds)) else Seeds(())
-    for complaint in gathered.complaints:
-        complain(complaint)
+    for text in gathered.remarks:
+        remark(text)
     config = prepare(directory, language, gathered, settings or {}, connect_to=connect_to, engine=engine)
     if address := config.fetch.fixed_address:
         remembered = "" if connect_to else ", as before; --connect-to none would go to the web"
-        complain(f"every connection goes to {address}, in plain HTTP, private addresses included{remembered}")
+        remark(f"every connection goes to {address}, in plain HTTP, private addresses included{remembered}")
     _log.info(
         "thresher %s crawls %s in %r, policy %s", __version__, directory, config.language, config.policy.name
     )
@@ -95,7 +95,7 @@ def crawl(
             ending = _crawl(directory, config, gathered, engine, progress)
     except OSError as fault:
         raise fault_of_disk(directory, fault) from fault
-    _log.info("the crawl ended: %s %s", ending.reason, ending.detail)
+    _log.info("the crawl ended: %s", f"{ending.reason} {ending.detail}".strip())
     return ending
 
 

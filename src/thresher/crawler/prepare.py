@@ -168,10 +168,10 @@ def _check_shards(before: Config | None, changed: Config, engine: str) -> None:
     if count and changed.cycles.pages:
         raise UsageError("a crawl in cycles has no shards: leave out --shards, or --cycle-pages")
     if not count and engine not in ("", "local"):
-        cure = "start a new corpus in another directory with --shards N" if before else "give --shards N, too"
+        fix = "start a new corpus in another directory with --shards N" if before else "give --shards N, too"
         raise UsageError(
             "a crawl without shards is one process of this machine; "
-            f"for engine {engine!r} {cure}, for example --shards 4"
+            f"for engine {engine!r} {fix}, for example --shards 4"
         )
 
 

@@ -12,14 +12,14 @@ from thresher.errors import UsageError
 from thresher.urls import canonical
 
 MAX_FILE_BYTES = 1024 * MIB
-SHOWN_COMPLAINTS = 5
+SHOWN_REMARKS = 5
 
 
 class Seeds(Struct, frozen=True):
-    """URLs to start from, in order and each once, and complaints about the others."""
+    """URLs to start from, in order and each once, and remarks about the others."""
 
     urls: tuple[str, ...]
-    complaints: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def known_seeds(directory: Path) -> list[str]:
@@ -37,27 +37,27 @@ def gather(given: Iterable[str]) -> Seeds:
     be read or no seed is left.
     """
     urls: dict[str, None] = {}
-    complaints: list[str] = []
+    remarks: list[str] = []
     for item in given:
         if "://" in item:
-            _take(item, item, urls, complaints)
+            _take(item, item, urls, remarks)
         else:
-            _take_file(Path(item), urls, complaints)
+            _take_file(Path(item), urls, remarks)
     if not urls:
-        raise UsageError("no usable seeds" + "".join(f"\n  {line}" for line in complaints[:SHOWN_COMPLAINTS]))
-    return Seeds(tuple(urls), tuple(complaints))
+        raise UsageError("no usable seeds" + "".join(f"\n  {line}" for line in remarks[:SHOWN_REMARKS]))
+    return Seeds(tuple(urls), tuple(remarks))
 
 
-def _take(text: str, where: str, urls: dict[str, None], complaints: list[str]) -> None:
+def _take(text: str, where: str, urls: dict[str, None], remarks: list[str]) -> None:
     bare = "://" not in text and "." in text and " " not in text and ":" not in text.partition("/")[0]
     url = canonical(f"http://{text}" if bare else text)
     if url is None:
-        complaints.append(f"{where}: not a web address: {text[:80]!r}")
+        remarks.append(f"{where}: not a web address: {text[:80]!r}")
     else:
         urls[url] = None
 
 
-def _take_file(path: Path, urls: dict[str, None], complaints: list[str]) -> None:
+def _take_file(path: Path, urls: dict[str, None], remarks: list[str]) -> None:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise UsageError(f"{path} is larger than {MAX_FILE_BYTES // MIB} MiB: not a seeds file?")
@@ -79,4 +79,4 @@ def _take_file(path: Path, urls: dict[str, None], complaints: list[str]) -> None
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         text = line.strip()
         if text and not text.startswith("#"):
-            _take(text, f"{path}:{number}", urls, complaints)
+            _take(text, f"{path}:{number}", urls, remarks)

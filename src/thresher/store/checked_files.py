@@ -30,7 +30,7 @@ def json_file(path: Path, kind: type[T]) -> T:
 
 @contextlib.contextmanager
 def arrow_faults(path: Path) -> Iterator[None]:
-    """Raise the complaints of Arrow about a file as DataErrors; an OSError of the system passes."""
+    """Raise the errors of Arrow about a file as DataErrors; an OSError of the system passes."""
     try:
         yield
     except (pa.ArrowException, OSError) as fault:

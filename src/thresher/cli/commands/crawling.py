@@ -133,7 +133,7 @@ def crawl(
             connect_to=connect_to,
             engine=engine,
             progress=report,
-            complain=say,
+            remark=say,
         )
     status = _status_so_far(directory) if ending.reason == "interrupted" else read_status(directory)
     if json:

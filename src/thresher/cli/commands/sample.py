@@ -65,7 +65,7 @@ def sample(
     from thresher.files.durable_files import replace
 
     gathered = gather(seeds)
-    for remark in gathered.complaints:
+    for remark in gathered.remarks:
         say(remark)
     warn_about(connect_to)
     if directory is not None:

@@ -95,7 +95,7 @@ def seeds(
     elif tld or per_host is not None or max_seeds is not None or visit:
         raise UsageError("--tld, --per-host, --max-seeds and --visit need files of an index of Common Crawl")
     candidates = gather(files)
-    for remark in candidates.complaints:
+    for remark in candidates.remarks:
         say(remark)
     warn_about(connect_to)
     terms = VisitSettings(lang, contact, delay, connections, connect_to)

@@ -235,15 +235,17 @@ def _prioritiser(name: str, state: KeyValueState) -> Prioritiser:
 
 def _imported(name: str) -> Prioritiser | type[LearningPrioritiser]:
     module, colon, function = name.partition(":")
-    cure = f"known are {', '.join((HOST_YIELD, *PRIORITIES))}; your own is named module:function"
+    choice = f"known are {', '.join((HOST_YIELD, *PRIORITIES))}; your own is named module:function"
     if not colon:
-        raise UsageError(f"policy.priorities: unknown prioritiser {name!r}; {cure}")
+        raise UsageError(f"policy.priorities: unknown prioritiser {name!r}; {choice}")
     try:
         own: Prioritiser | type[LearningPrioritiser] = getattr(import_module(module), function)
     except (ImportError, AttributeError, ValueError) as fault:
-        raise UsageError(f"policy.priorities: {name!r} cannot be imported: {fault}; {cure}") from None
+        raise UsageError(f"policy.priorities: {name!r} cannot be imported: {fault}; {choice}") from None
     if not callable(own):
-        raise UsageError(f"policy.priorities: {name!r} is not a function; {cure}")
+        raise UsageError(f"policy.priorities: {name!r} is not a function; {choice}")
     if isinstance(own, type) and not issubclass(own, LearningPrioritiser):
-        raise UsageError(f"policy.priorities: {name!r} is a class without __call__, learn and flush; {cure}")
+        raise UsageError(
+            f"policy.priorities: {name!r} is a class without __call__, learn and flush; {choice}"
+        )
     return own
