@@ -68,7 +68,7 @@ def look():
         return
     try:
         waiting.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:  # nobody reads yet, or the process has ended
+    except OSError:  # it has no reader yet, or the process has ended
         pass
 
 print(run([sys.executable, "-c", CONTENDER, work, pipe], look=look).cpu_s)

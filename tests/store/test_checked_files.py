@@ -1,4 +1,4 @@
-"""Damaged files are named with their path, whatever is wrong with them."""
+"""Damaged files of every kind are named with their path."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class _ClosedOutput(io.BytesIO):
 
 
 class _Remarks(io.FileIO):
-    """The stderr of the process; remarks that nobody can receive are dropped, and the work goes on."""
+    """The stderr of the process; remarks that cannot be written are dropped, and the work continues."""
 
     def write(self, data: bytes, /) -> int:  # type: ignore[override]
         try:
