@@ -44,7 +44,7 @@ LEARNED: dict[str, dict[str, Any]] = {
     "policy": {"name": "learned", "threshold": "", "patience": 0.0, "floor": 0.0},
     "polite": {"ip_delay": 0.0},
 }
-# Versions before 0.3 have the index in another package.
+# The index was in the package `query` before the packages got their present names.
 QUERY_SCRIPT = """
 import json, sys, time
 from pathlib import Path

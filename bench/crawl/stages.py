@@ -17,8 +17,7 @@ import msgspec
 import uvloop
 
 from thresher import config as configuration
-from thresher.config import Config
-from thresher.crawler.api import parse_address
+from thresher.config import Config, parse_address
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl
 from thresher.crawler.fetching.fetcher import Fetcher, user_agent

@@ -10,6 +10,8 @@ from thresher.errors import UsageError
 if TYPE_CHECKING:
     import pandas
 
+NO_PANDAS = "to_pandas() needs pandas, which is not installed; run: pip install pandas"
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
@@ -34,9 +36,7 @@ class ReportView:
         try:
             import pandas
         except ImportError:
-            raise UsageError(
-                "to_pandas() needs pandas, which is not installed; run: pip install pandas"
-            ) from None
+            raise UsageError(NO_PANDAS) from None
         return pandas.DataFrame(self.rows())
 
     def _repr_html_(self) -> str:

@@ -17,8 +17,8 @@ import pytest
 import thresher
 from support.invariants import SETTINGS, check_crawl, check_journal, check_raw, check_stats
 from support.webs.toy_webs import all_seeds
-from thresher.config import PolicyName, load, parse
-from thresher.crawler.api import crawl, parse_address
+from thresher.config import PolicyName, load, parse, parse_address
+from thresher.crawler.api import crawl
 from thresher.crawler.coordination import alone
 from thresher.crawler.crawl_state import CrawlState
 from thresher.crawler.engine import Crawl

@@ -23,9 +23,9 @@ DELAY = 5.0
 
 def test_a_crawl_on_a_simulated_clock_is_polite_and_takes_no_real_time(tmp_path: Path) -> None:
     config = settings(policy={"name": "bfs"}, fetch={"connections": 4})
-    begun = time.process_time()
+    begun = time.monotonic()
     crawl = simulated_crawl(tmp_path, config, WEB, ["http://a.cz/"], latency=0.5)
-    took = time.process_time() - begun
+    took = time.monotonic() - begun
     assert crawl.ending.reason == "done"
     moments = [(url, moment - crawl.started) for url, moment in crawl.web.requests]
     assert moments == [
@@ -41,7 +41,7 @@ def test_a_crawl_on_a_simulated_clock_is_polite_and_takes_no_real_time(tmp_path:
     for name in ("a.cz", "b.cz"):
         times = [moment for url, moment in moments if host(url) == name]
         assert all(later - earlier >= DELAY for earlier, later in pairwise(times))
-    assert took < 1.0
+    assert took < moments[-1][1], "it did not wait for the delays"
 
 
 def test_replies_and_outcomes_have_the_times_of_the_simulated_clock(tmp_path: Path) -> None:

@@ -27,12 +27,9 @@ from thresher.crawler.shards.coordinator import Coordinator
 from thresher.crawler.stop_reasons import Ending
 from thresher.errors import UsageError
 from thresher.files.durable_files import locked
-from thresher.reader.language.codes import language_code
 from thresher.store.corpus_files import upgrade
 from thresher.workers import registry
 from thresher.workers.protocol import Engine
-
-__all__ = ["crawl", "language_code", "parse_address"]
 
 _log = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from support.clocks import SleepingClock
 from support.invariants import check_journal
 from support.webs.small_sites import Site, serving, text
 from support.webs.toy_webs import all_seeds
-from thresher.config import Config, parse
-from thresher.crawler.api import parse_address
+from thresher.config import Config, parse, parse_address
 from thresher.crawler.clock import SystemClock
 from thresher.crawler.sampling.page_visitor import PageVisitor, VisitResult, VisitSettings
 from thresher.errors import UsageError

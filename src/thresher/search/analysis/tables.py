@@ -11,6 +11,7 @@ from msgspec import Struct
 from thresher.errors import UsageError
 from thresher.search.analysis import display
 from thresher.search.cql.lexer import unknown
+from thresher.wording import NO_PANDAS
 
 if TYPE_CHECKING:
     import pandas
@@ -56,9 +57,7 @@ class ResultTable(Struct, frozen=True):
         try:
             return self.rows.to_pandas()
         except ImportError:
-            raise AnalysisError(
-                "to_pandas() needs pandas, which is not installed; run: pip install pandas"
-            ) from None
+            raise AnalysisError(NO_PANDAS) from None
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows by the Arrow C stream interface, by which other libraries read them."""
